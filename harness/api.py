@@ -1,0 +1,295 @@
+"""The Python API: run an evaluation, load a run, look at its records.
+
+    import harness
+    run = harness.run(task="gamesolve", model="smollm2", limit=20)
+    run.metrics["score"]["value"]
+    run.to_pandas()[["sample", "value", "class"]]
+
+``run`` takes what `harness run` takes (see `harness.plan.RunSettings`); several tasks or models
+give a list of runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .display import Display
+from .engine import Engine
+from .observers import Observers
+from .plan import Job, Planner, RunSettings
+from .registry import Registry
+from .store import RunFolder, read_records
+from .summary import summarise
+from .types import HarnessError, Json, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+CONCURRENCY: Final = 128
+"""Rollouts in flight, unless the user says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run on disk."""
+
+    path: Path
+    manifest: Mapping[str, Json]
+    metrics: Mapping[str, Json]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every record is there."""
+        return bool(self.metrics.get("complete"))
+
+    def records(self) -> Iterator[Record]:
+        """The records in order."""
+        return read_records(self.path)
+
+    def to_arrow(self) -> pa.Table:
+        """The records as an Arrow table (columns of `harness.tables.schema`)."""
+        import pyarrow as pa
+
+        from .tables import batches, schema
+
+        return pa.Table.from_batches(list(batches(self.records())), schema=schema())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The records as a pandas data frame (needs pandas)."""
+        return self.to_arrow().to_pandas()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a job will take, before it starts."""
+
+    job: Job
+    samples: int
+    rollouts: int
+    prompt_tokens: float | None
+    seconds: float | None
+    memory: int | None
+
+    def text(self) -> str:
+        """One line for the user."""
+        parts = [f"{self.samples:,} samples", f"{self.rollouts:,} rollouts"]
+        if self.prompt_tokens is not None:
+            reply = self.job.decoding.max_tokens
+            parts.append(f"about {self.prompt_tokens * self.rollouts:,.0f} prompt tokens")
+            parts.append(f"at most {reply * self.rollouts:,} reply tokens")
+        if self.seconds is not None:
+            parts.append(f"at most about {max(1, round(self.seconds / 60))} min")
+        if self.memory is not None:
+            parts.append(f"about {self.memory / 2**30:.1f} GiB")
+        turns = " in the first turns" if self.job.task.seats > 1 else ""
+        return f"{self.job.label}: {', '.join(parts)}{turns}"
+
+
+def run(
+    task: str | tuple[str, ...] | list[str],
+    model: str | tuple[str, ...] | list[str],
+    registry: Registry | None = None,
+    **settings: Any,
+) -> Run | list[Run]:
+    """Evaluate; returns the run, or one run a pair where there are several tasks or models.
+
+    Raises HarnessError for bad input, and for the first pair that failed after the others ended.
+    """
+    tasks = (task,) if isinstance(task, str) else tuple(task)
+    models = (model,) if isinstance(model, str) else tuple(model)
+    runs: list[Run] = []
+    failures: list[HarnessError] = []
+    for _, result in evaluate(RunSettings(tasks, models, **settings), registry, quiet=True):
+        if isinstance(result, HarnessError):
+            failures.append(result)
+        else:
+            runs.append(result)
+    if failures:
+        raise failures[0]
+    return runs[0] if isinstance(task, str) and isinstance(model, str) else runs
+
+
+def load(path: str | Path) -> Run:
+    """A run folder. Raises HarnessError where there is none."""
+    folder = RunFolder.read(Path(path))
+    try:
+        return Run(folder.path, folder.manifest, folder.metrics() or {})
+    finally:
+        folder.close()
+
+
+def evaluate(
+    settings: RunSettings,
+    registry: Registry | None = None,
+    quiet: bool = False,
+    dry_run: bool = False,
+) -> Iterator[tuple[str, Run | HarnessError]]:
+    """Run all pairs, model by model. Yields (label, run or what went wrong); one pair that fails
+    does not stop the rest. A dry run ends after the estimate."""
+    registry = registry or Registry.load()
+    planner = Planner(settings, registry)
+    planner.check()
+    observers = Observers.load(registry, settings.observers)
+    with asyncio.Runner() as runner:
+        try:
+            for model in settings.models:
+                for task in settings.tasks:
+                    label = f"{task} x {model}"
+                    try:
+                        job = planner.job(task, model)
+                        result = _evaluate(runner, job, observers, quiet, dry_run)
+                    except HarnessError as error:
+                        yield label, error
+                        continue
+                    if result is not None:
+                        yield label, result
+                if model != settings.opponent:
+                    planner.release(model)
+        finally:
+            planner.close()
+
+
+def _evaluate(
+    runner: asyncio.Runner, job: Job, observers: Observers, quiet: bool, dry_run: bool
+) -> Run | None:
+    settings = job.settings
+    plan = make_plan(job)
+    if not quiet or dry_run:
+        print(plan.text(), file=sys.stderr, flush=True)
+    if dry_run:
+        return None
+    folder = RunFolder.open(settings.out, job.spec, job.label, _details(job), settings.resume)
+    try:
+        return _run_in(runner, job, plan, folder, observers, quiet)
+    finally:
+        folder.close()
+
+
+def _run_in(
+    runner: asyncio.Runner,
+    job: Job,
+    plan: Plan,
+    folder: RunFolder,
+    observers: Observers,
+    quiet: bool,
+) -> Run:
+    old = folder.metrics()
+    known = folder.journal.finished
+    if old and old["complete"] and old["expected"] == known >= plan.rollouts:
+        if not quiet:
+            print(f"complete: {folder.path} has all {known} records", file=sys.stderr)
+        return Run(folder.path, folder.manifest, old)
+    if known and not quiet:
+        print(f"resuming: {known} of {plan.rollouts} records are there", file=sys.stderr)
+    folder.update_manifest(limit=job.settings.limit, expected=plan.rollouts)
+    observers.run_started(folder)
+    display = Display(job.label, job.contender.queue, quiet)
+    engine: Engine | None = None
+    try:
+
+        async def roll_out() -> dict[str, Json]:
+            nonlocal engine
+            engine = Engine(
+                job,
+                folder,
+                plan.rollouts,
+                min(job.settings.concurrency or CONCURRENCY, max(1, plan.rollouts)),
+                observers,
+                display.tick,
+            )
+            await engine.run()
+            return await summarise(job, folder.records, plan.rollouts)
+
+        summary = runner.run(roll_out())
+    finally:
+        display.close(engine.progress if engine is not None else None)
+    folder.finish(summary)
+    observers.run_finished(folder, summary)
+    return Run(folder.path, folder.manifest, summary)
+
+
+def make_plan(job: Job) -> Plan:
+    """Count the samples, check that every first prompt fits, and estimate the cost.
+
+    Raises HarnessError for a prompt that cannot fit the context together with its reply.
+    """
+    model = job.contender.model
+    count = tokens = 0
+    counted = True
+    for sample in job.samples():
+        count += 1
+        if model is None or not counted:
+            continue
+        size = model.count_tokens(job.prepare(tuple(job.task.messages(sample))))
+        if size is None:
+            counted = False
+            continue
+        tokens += size
+        room = model.context_length
+        if room is not None and size + job.decoding.max_tokens > room:
+            raise HarnessError(
+                f"{job.task.name}: the prompt of {sample.id} has {size} tokens and its reply up to "
+                f"{job.decoding.max_tokens}, but {job.contender.name} takes {room} in all; lower "
+                "--max-tokens or choose a model with a longer context"
+            )
+    if count == 0:
+        raise HarnessError(f"{job.task.name}: the split {job.settings.split!r} has no samples")
+    rollouts = count * job.rollouts
+    if model is None or not counted:
+        return Plan(job, count, rollouts, None, None, None)
+    estimate = model.estimate(rollouts, tokens / count, job.decoding.max_tokens)
+    return Plan(job, count, rollouts, tokens / count, estimate.seconds, estimate.memory)
+
+
+def _details(job: Job) -> dict[str, Json]:
+    """What the manifest says beyond the specification."""
+    model = job.contender.model
+    return {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "model_name": job.contender.name,
+        "model": dict(model.describe()) if model is not None else {},
+        "environment": {
+            "python": platform.python_version(),
+            "system": platform.system(),
+            "machine": platform.machine(),
+            "packages": _versions(),
+            "git": _git_state(),
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("strategic-harness", "torch", "transformers", "vllm", "pyarrow"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_state() -> str:
+    """The checkout's commit, with ``+`` where it has changes; "" outside of one."""
+    import subprocess
+
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return ""
+    try:
+        commit = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
+        changes = ["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"]
+        head = subprocess.run(commit, capture_output=True, text=True, timeout=5, check=True)
+        dirty = subprocess.run(changes, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "")

@@ -1,0 +1,85 @@
+"""Models: back ends that turn messages into replies.
+
+The smallest model, for a library that answers one prompt at a time:
+
+    class Shouting(Model):
+        name = identity = "shouting"
+
+        async def generate(self, request):
+            return Reply(text=request.messages[-1].content.upper())
+
+A back end that works on batches implements ``generate_batch`` instead, and the core gathers the
+batches (see `harness.batching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .player import Player, Seat
+from .types import Json, Message, Reply, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will take: seconds of wall time and bytes of memory; None where unknown."""
+
+    seconds: float | None = None
+    memory: int | None = None
+
+
+class Model:
+    """A model back end.
+
+    ``identity`` is a hash of the weights (and quantisation), or endpoint and name: it is part of
+    the specification of a run. ``context_length`` counts prompt plus reply tokens (None: unknown).
+    ``batch_limit`` and ``batch_tokens`` bound the batches that ``generate_batch`` gets: rows, and
+    rows x (longest prompt + reply limit).
+    """
+
+    name: str = ""
+    identity: str = ""
+    context_length: int | None = None
+    batch_limit: int = 64
+    batch_tokens: int = 65_536
+
+    async def generate(self, request: Request) -> Reply:
+        """Answer one request. Raises ProviderError for faults that a retry may mend."""
+        raise NotImplementedError(f"{type(self).__name__}.generate")
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answer a batch, in order; called in one worker thread. Each row must depend on its own
+        request only."""
+        raise NotImplementedError(f"{type(self).__name__}.generate_batch")
+
+    def player(self, seat: Seat) -> Player | None:
+        """A player of its own kind (scripted models: a reference player); None: a model's player
+        that shows it the messages."""
+        return None
+
+    def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of a rendered prompt, for budgets and batches (None: not known here)."""
+        return None
+
+    def estimate(self, prompts: int, prompt_tokens: float, reply_tokens: float) -> Estimate:
+        """What ``prompts`` requests with these mean token counts will take."""
+        return Estimate()
+
+    def describe(self) -> Mapping[str, Json]:
+        """What the manifest tells about the model: folder, dtype, device, template hash."""
+        return {}
+
+    def hidden_states(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        spans: Sequence[tuple[int, int]],
+        layers: Sequence[int],
+        pooling: str,
+    ) -> Any:
+        """Pooled hidden states, an array (prompts, layers, width); for probing."""
+        raise NotImplementedError(f"{type(self).__name__}.hidden_states")
+
+    def close(self) -> None:
+        """Release what the model holds."""

@@ -1,0 +1,365 @@
+"""From what a user asks for to jobs: one for each pair of task and model.
+
+    settings = RunSettings(tasks=("gamesolve",), models=("smollm2",), limit=20)
+    for job in Planner(settings).jobs("smollm2"): ...
+
+A job holds everything that its records depend on, and its specification is the hash of just that:
+task, options, data, model, players, decoding, seeds, split, versions; not limit or concurrency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .batching import ModelQueue
+from .model import Model
+from .player import ModelPlayer, Player, PlayerFactory, Seat
+from .registry import Registry, nearest
+from .reward import Reward, WeightedReward
+from .task import Task
+from .types import Decoding, HarnessError, Json, Message, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What ``harness run`` was asked for.
+
+    ``options``, ``model_options`` and ``reward_options`` are the ``--set`` families (``task.key``
+    reaches one task only); ``decoding`` holds the overrides of the task's default decoding;
+    ``seeds`` drive decoding and episodes; a sample is rolled out ``repeats`` x ``n`` times for each
+    seed, ``n`` of them as one group of completions.
+    """
+
+    tasks: tuple[str, ...]
+    models: tuple[str, ...]
+    split: str = "test"
+    limit: int | None = None
+    seeds: tuple[int, ...] = (0,)
+    repeats: int = 1
+    n: int = 1
+    options: Mapping[str, Json] = field(default_factory=dict)
+    model_options: Mapping[str, Json] = field(default_factory=dict)
+    reward_options: Mapping[str, Json] = field(default_factory=dict)
+    reward: str = ""
+    opponent: str = ""
+    system: str | None = None
+    fewshot: int = 0
+    decoding: Mapping[str, Json] = field(default_factory=dict)
+    template_kwargs: Mapping[str, Json] = field(default_factory=dict)
+    out: Path = Path("runs")
+    resume: Path | None = None
+    concurrency: int | None = None
+    retries: int = 5
+    observers: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise HarnessError for values that make no sense."""
+        for name, low in (("limit", 1), ("repeats", 1), ("n", 1), ("concurrency", 1)):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise HarnessError(f"--{name} {value}: must be at least {low}")
+        if self.fewshot < 0 or self.retries < 0:
+            raise HarnessError("--fewshot and --retries cannot be negative")
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise HarnessError("--seeds: give at least one seed, each once")
+        if not self.tasks or not self.models:
+            raise HarnessError("give at least one --task and one --model")
+        if self.resume is not None and (len(self.tasks) > 1 or len(self.models) > 1):
+            raise HarnessError("--resume goes with one task and one model")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One rollout to make."""
+
+    index: int
+    sample: Sample
+    seed: int
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who sits in a seat: a model with its queue, or a reference player of the task."""
+
+    name: str
+    identity: str
+    model: Model | None = None
+    queue: ModelQueue | None = None
+    factory: PlayerFactory | None = None
+
+    def player(self, seat: Seat, decoding: Decoding, prepare: Any) -> Player:
+        """The player for one seat of one rollout."""
+        if self.factory is not None:
+            return self.factory(seat)
+        assert self.model is not None
+        assert self.queue is not None
+        own = self.model.player(seat)
+        if own is not None:
+            return own
+        return ModelPlayer(self.queue.ask, decoding, seat.seed, prepare)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One pair of task and model, ready to run."""
+
+    settings: RunSettings
+    task: Task
+    contender: Contender
+    opponent: Contender | None
+    reward: Reward
+    decoding: Decoding
+    shots: tuple[Message, ...]
+    spec: Mapping[str, Json]
+
+    @property
+    def label(self) -> str:
+        """The run folder's readable name."""
+        against = f"--vs-{self.opponent.name}" if self.opponent is not None else ""
+        return f"{self.task.name}--{self.contender.name}{against}"
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of one sample."""
+        return len(self.settings.seeds) * self.settings.repeats * self.settings.n
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples of the split, up to the limit."""
+        return islice(iter(self.task.samples(self.settings.split)), self.settings.limit)
+
+    def items(self) -> Iterator[Item]:
+        """All rollouts in order: samples, then seeds, then repeats."""
+        index = 0
+        for sample in self.samples():
+            for seed in self.settings.seeds:
+                for repeat in range(self.settings.repeats * self.settings.n):
+                    yield Item(index, sample, seed, repeat)
+                    index += 1
+
+    def players(self, sample: Sample, seed: int) -> list[Player]:
+        """A player for each seat. ``seed`` is the rollout's."""
+        made = []
+        for seat, who in enumerate(self.task.lineup(sample)):
+            contender = self.contender if who == "model" else self.opponent
+            if contender is None:
+                raise HarnessError(f"{self.task.name}: seat {seat} needs an opponent")
+            place = Seat(self.task, sample, seat, seed)
+            made.append(contender.player(place, self.decoding, self.prepare))
+        return made
+
+    def prepare(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages with the user's system message and the worked examples."""
+        system = self.settings.system
+        if system is None and not self.shots:
+            return messages
+        leading = [m for m in messages[:1] if m.role == "system"]
+        rest = messages[len(leading) :]
+        if system is not None:
+            leading = [Message("system", system)] if system else []
+        return (*leading, *self.shots, *rest)
+
+
+class Planner:
+    """Makes jobs; each model and opponent is loaded once and shared by the jobs that name it."""
+
+    def __init__(self, settings: RunSettings, registry: Registry) -> None:
+        settings.check()
+        self.settings = settings
+        self.registry = registry
+        self._models: dict[str, Contender] = {}
+
+    def check(self) -> None:
+        """Raise HarnessError for names and options that do not exist, before anything is loaded."""
+        entries = [self.registry.entry("task", name) for name in self.settings.tasks]
+        for key in self.settings.options:
+            task, dot, _ = key.partition(".")
+            if dot and task in self.settings.tasks:
+                continue
+            if not any(key in entry.options for entry in entries):
+                known = [option for entry in entries for option in entry.options]
+                tasks = ", ".join(self.settings.tasks)
+                raise HarnessError(f"--set {key}: no option of {tasks}{nearest(key, known)}")
+        for _, name in _reward_terms(self.settings.reward):
+            self.registry.entry("reward", name)
+        for name in self.settings.models:
+            self.registry.for_model(name)
+
+    def job(self, task_name: str, model_name: str) -> Job:
+        """The job of one pair. Raises HarnessError for what cannot work."""
+        entry = self.registry.entry("task", task_name)
+        task = self.registry.create("task", task_name, self._options(task_name, entry.options))
+        if self.settings.split not in (*task.splits, "all"):
+            raise HarnessError(
+                f"{task_name} has no split {self.settings.split!r}; it has "
+                f"{', '.join((*task.splits, 'all'))}"
+            )
+        reward = self.reward(task)
+        contender = self.contender(model_name)
+        opponent = self._opponent(task)
+        decoding = _decoding(task.decoding, self.settings.decoding)
+        shots = self._shots(task)
+        spec = self._spec(task, contender, opponent, reward, decoding)
+        return Job(self.settings, task, contender, opponent, reward, decoding, shots, spec)
+
+    def reward(self, task: Task) -> Reward:
+        """The reward that the user or the task names, or the weighted sum ``a=0.8,b=0.2``."""
+        terms = _reward_terms(self.settings.reward or task.reward)
+        if not terms:
+            raise HarnessError(f"{task.name} names no reward; give --reward NAME")
+        made = [
+            (weight, self.registry.create("reward", name, self._reward_options(name)))
+            for weight, name in terms
+        ]
+        return made[0][1] if len(made) == 1 else WeightedReward(made)
+
+    def contender(self, name: str) -> Contender:
+        """A model by its ``--model`` value, loaded on first use."""
+        if name not in self._models:
+            entry, argument = self.registry.for_model(name)
+            given = dict(self.settings.model_options)
+            if self.settings.template_kwargs:
+                given["chat_template_kwargs"] = dict(self.settings.template_kwargs)
+            options = {k: v for k, v in given.items() if k in entry.options}
+            if len(options) < len(given) and not self._taken_elsewhere(given, options):
+                self.registry.options(entry, given)
+            model = self.registry.create("model", entry.name, options, argument)
+            self._models[name] = Contender(name, model.identity, model, ModelQueue(model))
+        return self._models[name]
+
+    def release(self, name: str) -> None:
+        """Close a model that no further job needs."""
+        contender = self._models.pop(name, None)
+        if contender is not None and contender.queue is not None and contender.model is not None:
+            contender.queue.close()
+            contender.model.close()
+
+    def close(self) -> None:
+        """Close all models."""
+        for name in list(self._models):
+            self.release(name)
+
+    def _taken_elsewhere(self, given: Mapping[str, Json], options: Mapping[str, Json]) -> bool:
+        """Whether other models of this run declare the options that this one does not."""
+        missing = set(given) - set(options)
+        others = (self.registry.for_model(m)[0] for m in self.settings.models)
+        return missing <= {option for entry in others for option in entry.options}
+
+    def _options(self, task_name: str, declared: Mapping[str, Any]) -> dict[str, Json]:
+        chosen: dict[str, Json] = {}
+        for key, value in self.settings.options.items():
+            task, dot, option = key.partition(".")
+            if dot and task == task_name:
+                chosen[option] = value
+            elif key in declared:
+                chosen.setdefault(key, value)
+        return chosen
+
+    def _reward_options(self, name: str) -> dict[str, Json]:
+        declared = self.registry.entry("reward", name).options
+        return {k: v for k, v in self.settings.reward_options.items() if k in declared}
+
+    def _opponent(self, task: Task) -> Contender | None:
+        if task.seats < 2:
+            return None
+        name = self.settings.opponent or task.default_opponent
+        factory = task.players().get(name)
+        if factory is not None:
+            return Contender(name, f"player:{name}", factory=factory)
+        try:
+            return self.contender(name)
+        except HarnessError as error:
+            names = ", ".join(sorted(task.players()))
+            raise HarnessError(
+                f"--opponent: {error}; {task.name} has the players {names}"
+            ) from None
+
+    def _shots(self, task: Task) -> tuple[Message, ...]:
+        shots: list[Message] = []
+        if self.settings.fewshot == 0:
+            return ()
+        for sample in islice(iter(task.samples("train")), self.settings.fewshot):
+            target = task.target(sample)
+            if target is None:
+                raise HarnessError(f"--fewshot: {task.name} has no worked answers to show")
+            asked = [m for m in task.messages(sample) if m.role != "system"]
+            shots += [*asked, Message("assistant", target)]
+        return tuple(shots)
+
+    def _spec(
+        self,
+        task: Task,
+        contender: Contender,
+        opponent: Contender | None,
+        reward: Reward,
+        decoding: Decoding,
+    ) -> dict[str, Json]:
+        s = self.settings
+        return {
+            "harness": __version__,
+            "task": {
+                "name": task.name,
+                "version": task.version,
+                "options": task.options,
+                "data": task.data_identity(),
+            },
+            "split": s.split,
+            "model": contender.identity,
+            "opponent": None if opponent is None else opponent.identity,
+            "reward": _describe_reward(reward),
+            "decoding": {f.name: getattr(decoding, f.name) for f in fields(decoding)},
+            "system": s.system,
+            "fewshot": s.fewshot,
+            "chat_template_kwargs": dict(s.template_kwargs),
+            "model_options": _jsonable(s.model_options),
+            "seeds": list(s.seeds),
+            "repeats": s.repeats,
+            "n": s.n,
+        }
+
+
+def _describe_reward(reward: Reward) -> Json:
+    if isinstance(reward, WeightedReward):
+        return [{"weight": w, **_describe_reward(r)} for w, r in reward.members]
+    return {"name": reward.name, "version": reward.version, "options": reward.options}
+
+
+def _jsonable(options: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: options[key] for key in sorted(options)}
+
+
+def _reward_terms(text: str) -> Sequence[tuple[float, str]]:
+    """``a`` or ``a=0.8,b=0.2`` as (weight, name) pairs; the weights of a sum must make 1."""
+    terms: list[tuple[float, str]] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, weight = part.partition("=")
+        try:
+            terms.append((float(weight) if equals else 1.0, name.strip()))
+        except ValueError:
+            raise HarnessError(f"--reward {text}: {weight!r} is no weight") from None
+    if len(terms) > 1 and (
+        any(w < 0 for w, _ in terms) or abs(sum(w for w, _ in terms) - 1.0) > 1e-9
+    ):
+        raise HarnessError(f"--reward {text}: the weights must be positive and sum to 1")
+    if len(terms) == 1 and terms[0][0] != 1.0:
+        raise HarnessError(f"--reward {text}: a single reward has the weight 1")
+    return terms
+
+
+def _decoding(default: Decoding, changes: Mapping[str, Json]) -> Decoding:
+    decoding = replace(default, **changes)
+    checks = (
+        (decoding.temperature >= 0, "--temperature must be 0 (greedy) or more"),
+        (0 < decoding.top_p <= 1, "--top-p must lie in (0, 1]"),
+        (decoding.top_k >= 0, "--top-k must be 0 (off) or more"),
+        (decoding.max_tokens >= 1, "--max-tokens must be at least 1"),
+    )
+    for holds, message in checks:
+        if not holds:
+            raise HarnessError(message)
+    return decoding

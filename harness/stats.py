@@ -1,0 +1,233 @@
+"""Statistics of evaluation: means with intervals that hold, rates, pass@k.
+
+Intervals are 95 %. A mean over independent units gets a t interval with cluster degrees of freedom
+(clusters are what was drawn independently: a pair of games, a canonical item); a rate over
+unclustered yes/no items gets Wilson's. Below `TOO_FEW` clusters no interval is shown.
+
+>>> metric = mean_metric("score", [0.0, 1.0] * 20)
+>>> metric.value, round(metric.low, 3), round(metric.high, 3)
+(0.5, 0.352, 0.648)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import NormalDist
+from typing import Any, Final, NamedTuple
+
+from .types import Metric, Record
+
+LEVEL: Final = 0.95
+TOO_FEW: Final = 20
+MOST_GROUPS: Final = 60
+
+
+class Interval(NamedTuple):
+    """A 95 % interval; None on both sides when there are too few clusters."""
+
+    low: float | None
+    high: float | None
+
+
+def mean_metric(
+    name: str,
+    values: Sequence[float],
+    clusters: Sequence[str] | None = None,
+    group: str = "",
+    note: str = "",
+) -> Metric:
+    """The mean of the values with its interval.
+
+    :param values: one figure a record, n of them.
+    :param clusters: the cluster of each record, n of them; None: each record is its own.
+    """
+    if not values:
+        return Metric(name, None, group=group, note=note or "no records")
+    mean = math.fsum(values) / len(values)
+    count = len(values) if clusters is None else len(set(clusters))
+    if count < TOO_FEW:
+        interval = Interval(None, None)
+        note = note or "too few for an interval"
+    elif count == len(values) and all(v in (0.0, 1.0) for v in values):
+        interval = wilson(sum(values), len(values))
+    else:
+        interval = cluster_t(values, clusters)
+    return Metric(name, mean, interval.low, interval.high, len(values), count, group, note)
+
+
+def grouped_means(
+    records: Iterable[Record], key: Callable[[Record], str] | None = None, name: str = "score"
+) -> list[Metric]:
+    """Mean score over all records, and by group (default: the sample's group).
+
+    Groups beyond `MOST_GROUPS` are left out: a table of thousands helps nobody.
+    """
+    values: list[float] = []
+    clusters: list[str] = []
+    groups: list[str] = []
+    names: dict[str, str] = {}
+    for record in records:
+        values.append(record.score.value)
+        clusters.append(names.setdefault(record.cluster, record.cluster))
+        group = record.group if key is None else key(record)
+        groups.append(names.setdefault(group, group))
+    found = sorted(set(groups) - {""})
+    metrics = [mean_metric(name, values, clusters)]
+    if len(found) > MOST_GROUPS or len(found) < 2:
+        return metrics
+    for group in found:
+        rows = [i for i, g in enumerate(groups) if g == group]
+        metrics.append(
+            mean_metric(name, [values[i] for i in rows], [clusters[i] for i in rows], group)
+        )
+    return metrics
+
+
+def cluster_t(values: Sequence[float], clusters: Sequence[str] | None) -> Interval:
+    """Interval of a mean over clusters: ratio estimator, t with (clusters - 1) degrees of freedom.
+
+    Variance: G / (G - 1) x sum over clusters of (sum of residuals)^2 / n^2 (Cochran, Sampling
+    Techniques, 3rd ed., 1977, section 9A). Clipped to [0, 1] when all values lie there.
+    """
+    n = len(values)
+    mean = math.fsum(values) / n
+    residuals: dict[str, float] = {}
+    for place, value in enumerate(values):
+        cluster = str(place) if clusters is None else clusters[place]
+        residuals[cluster] = residuals.get(cluster, 0.0) + value - mean
+    count = len(residuals)
+    if count < 2:
+        return Interval(None, None)
+    spread = math.fsum(r * r for r in residuals.values())
+    error = math.sqrt(spread * count / (count - 1)) / n
+    half = t_quantile(0.5 + LEVEL / 2, count - 1) * error
+    low, high = mean - half, mean + half
+    if min(values) >= 0.0 and max(values) <= 1.0:
+        low, high = max(0.0, low), min(1.0, high)
+    return Interval(low, high)
+
+
+def cluster_bootstrap(
+    values: Sequence[float],
+    clusters: Sequence[str] | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """Bootstrap-t interval of a mean: whole clusters are drawn, each resample is studentised.
+
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 12; the plain percentile
+    interval is too short below about 50 clusters.
+    """
+    import numpy as np
+
+    labels = list(range(len(values))) if clusters is None else list(clusters)
+    place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    index = np.array([place[label] for label in labels])
+    sums = np.bincount(index, weights=np.asarray(values, float))
+    sizes = np.bincount(index).astype(float)
+    count = len(sizes)
+    if count < 2:
+        return Interval(None, None)
+
+    def studentise(s: Any, m: Any) -> tuple[Any, Any]:  # arrays (..., clusters)
+        total = m.sum(-1)
+        mean = s.sum(-1) / total
+        spread = ((s - mean[..., None] * m) ** 2).sum(-1)
+        return mean, np.sqrt(spread * count / (count - 1)) / total
+
+    mean, error = studentise(sums, sizes)
+    if error == 0.0:
+        return Interval(float(mean), float(mean))
+    rng = np.random.default_rng(seed)
+    pivots = []
+    for start in range(0, resamples, 500):
+        drawn = rng.integers(0, count, (min(500, resamples - start), count))
+        means, errors = studentise(sums[drawn], sizes[drawn])
+        usable = errors > 0
+        pivots.append((means[usable] - mean) / errors[usable])
+    tails = np.quantile(np.concatenate(pivots), [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
+    low, high = mean - tails * error
+    return Interval(float(low), float(high))
+
+
+def wilson(successes: float, n: int) -> Interval:
+    """Wilson's score interval of a rate (Wilson, JASA 22, 1927).
+
+    >>> [round(x, 4) for x in wilson(8, 10)]
+    [0.4902, 0.9433]
+    """
+    if n == 0:
+        return Interval(None, None)
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Unbiased pass@k from n tries with ``correct`` right: 1 - C(n-c, k) / C(n, k).
+
+    Chen et al., Evaluating Large Language Models Trained on Code (2021), equation 1.
+
+    >>> pass_at_k(4, 1, 2)
+    0.5
+    """
+    if not 1 <= k <= n:
+        raise ValueError(f"k = {k} is not between 1 and n = {n}")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def t_quantile(p: float, df: float) -> float:
+    """Quantile of Student's t for p in (0.5, 1), by bisection of the distribution function.
+
+    Accurate to 1e-10 for df >= 1; above 1e6 degrees of freedom the normal's is used.
+    """
+    if df > 1e6:
+        return NormalDist().inv_cdf(p)
+    low, high = 0.0, 1.0
+    while _t_tail(high, df) > 1 - p:
+        low, high = high, high * 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _t_tail(middle, df) > 1 - p else (low, middle)
+    return (low + high) / 2
+
+
+def _t_tail(t: float, df: float) -> float:
+    """P(T > t) for t >= 0: half the regularised incomplete beta at df / (df + t^2)."""
+    return 0.5 * incomplete_beta(df / (df + t * t), df / 2, 0.5)
+
+
+def incomplete_beta(x: float, a: float, b: float) -> float:
+    """Regularised incomplete beta I_x(a, b) by its continued fraction.
+
+    Abramowitz and Stegun, 26.5.8, evaluated by Lentz's method.
+    """
+    if x <= 0.0:
+        return 0.0
+    if x >= 1.0:
+        return 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1.0 - incomplete_beta(1.0 - x, b, a)
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+        + a * math.log(x) + b * math.log1p(-x)
+    )  # fmt: skip
+    tiny = 1e-300
+    c, d = 1.0, 1.0 - (a + b) * x / (a + 1)
+    d = 1.0 / (d if abs(d) > tiny else tiny)
+    fraction = d
+    for m in range(1, 500):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1.0 + term * d
+            d = 1.0 / (d if abs(d) > tiny else tiny)
+            c = 1.0 + term / c
+            c = c if abs(c) > tiny else tiny
+            fraction *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
+    return front * fraction / a
