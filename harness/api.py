@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .display import Display
 from .engine import Engine
+from .model import Model
 from .observers import Observers
 from .plan import Job, Planner, RunSettings
 from .registry import Registry
 from .store import RunFolder, read_records
 from .summary import summarise
+from .task import Task
 from .types import HarnessError, Json, Record
 
 if TYPE_CHECKING:
@@ -223,10 +225,10 @@ def make_plan(job: Job) -> Plan:
     """
     model = job.contender.model
     count = tokens = 0
-    counted = True
+    counted = model is not None and _countable(job, model)
     for sample in job.samples():
         count += 1
-        if model is None or not counted:
+        if not counted or model is None:
             continue
         size = model.count_tokens(job.prepare(tuple(job.task.messages(sample))))
         if size is None:
@@ -247,6 +249,12 @@ def make_plan(job: Job) -> Plan:
         return Plan(job, count, rollouts, None, None, None)
     estimate = model.estimate(rollouts, tokens / count, job.decoding.max_tokens)
     return Plan(job, count, rollouts, tokens / count, estimate.seconds, estimate.memory)
+
+
+def _countable(job: Job, model: Model) -> bool:
+    """Whether prompts can be counted: a tokenizer is known, and the first prompt as well."""
+    first_prompt = type(job.task).messages is not Task.messages
+    return first_prompt and type(model).count_tokens is not Model.count_tokens
 
 
 def _details(job: Job) -> dict[str, Json]:

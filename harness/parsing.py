@@ -37,10 +37,12 @@ _TRANSLATION = str.maketrans(
 )  # fmt: skip
 _NUMBER = re.compile(
     r"(?:([+-])\s{0,4})?"
-    r"(?:(\d{1,24})\s{0,4}/\s{0,4}(\d{1,24})"
-    r"|(\d{1,24}(?:\.\d{0,24})?|\.\d{1,24})(?:[eE]([+-]?\d{1,2}))?)"
+    r"(?:(\d++)\s{0,4}/\s{0,4}(\d++)|(\d++(?:\.\d*+)?|\.\d++)(?:[eE]([+-]?\d++))?)"
     r"(?:\s{0,4}(\\?%))?"
 )
+LONGEST_NUMBER = 400
+"""Digits beyond which a text is no number that anyone meant."""
+
 LATEX_FRACTION = re.compile(
     r"(?:(-)\s{0,4})?\\[dt]?frac\s{0,4}\{\s{0,4}(-?\d{1,24})\s{0,4}\}"
     r"\s{0,4}\{\s{0,4}(-?\d{1,24})\s{0,4}\}"
@@ -140,6 +142,8 @@ def _latex_as_plain(found: re.Match[str]) -> str:
 
 def _value(found: re.Match[str]) -> Fraction | None:
     sign, top, bottom, decimal, exponent, percent = found.groups()
+    if found.end() - found.start() > LONGEST_NUMBER or (exponent and abs(int(exponent)) > 99):
+        return None
     if top is not None:
         if int(bottom) == 0:
             return None

@@ -182,7 +182,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def t_quantile(p: float, df: float) -> float:
     """Quantile of Student's t for p in (0.5, 1), by bisection of the distribution function.
 
-    Accurate to 1e-10 for df >= 1; above 1e6 degrees of freedom the normal's is used.
+    Accurate to 1e-9 up to 1e6 degrees of freedom; above, the normal's is used (within 1e-6).
     """
     if df > 1e6:
         return NormalDist().inv_cdf(p)

@@ -134,7 +134,7 @@ async def _levels(job: Job) -> dict[str, float]:
     """Mean score of the reference players over the first samples of the run."""
     factories = job.task.players()
     levels: dict[str, float] = {}
-    for name in job.task.level_players:
+    for name in sorted(job.task.level_players):
         if name in factories:
             contender = Contender(name, f"player:{name}", factory=factories[name])
             samples = islice(job.samples(), LEVEL_SAMPLES)

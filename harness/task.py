@@ -95,7 +95,11 @@ class Task:
     # Playing
 
     def messages(self, sample: Sample) -> list[Message]:
-        """The prompt of the first turn: the one place where it is worded, in training as here."""
+        """The prompt of the first turn: the one place where it is worded, in training as here.
+
+        A game whose first prompt depends on the opponent leaves it out; its prompts are then not
+        counted before a run.
+        """
         raise NotImplementedError(f"{type(self).__name__}.messages")
 
     def parse(self, sample: Sample, reply: Reply) -> Parsed:

@@ -84,7 +84,10 @@ def show(
 def _shown(task: Any, sample: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
-    messages = [asdict(m) for m in task.messages(sample)]
+    from ..task import Task
+
+    asked = type(task).messages is not Task.messages
+    messages = [asdict(m) for m in task.messages(sample)] if asked else []
     return {**asdict(sample), "messages": messages, "target": task.target(sample)}
 
 

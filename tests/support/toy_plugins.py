@@ -13,6 +13,7 @@ from harness.task import Task
 from harness.types import (
     OK,
     UNPARSED,
+    Decoding,
     HarnessError,
     Message,
     Outcome,
@@ -30,6 +31,7 @@ class Copy(Task):
 
     name = "copy"
     reward = "exact"
+    decoding = Decoding(max_tokens=16)
 
     def samples(self, split):
         splits = self.splits if split == "all" else (split,)
@@ -157,6 +159,18 @@ class Flaky(Model):
         return Reply(word, prompt_tokens=2, completion_tokens=1)
 
 
+class Sleepy(Model):
+    """Answers after a wait that depends on the request; the answer is random in its seed."""
+
+    def __init__(self, options):
+        self.name = self.identity = "sleepy"
+        self.delay = float(options["delay"])
+
+    async def generate(self, request):
+        await asyncio.sleep(self.delay * (request.seed % 1000) / 1000)
+        return Reply(str(request.seed % 7), prompt_tokens=3, completion_tokens=1)
+
+
 class Batched(Model):
     """Answers batches; counts words as tokens and keeps the batches it saw."""
 
@@ -187,7 +201,7 @@ def create_task(name, options):
 def create_model(name, options):
     if name == "unloadable":
         raise HarnessError("the weights are missing")
-    return {"flaky": Flaky, "batched": Batched}[name](options)
+    return {"flaky": Flaky, "batched": Batched, "sleepy": Sleepy}[name](options)
 
 
 @hookimpl
