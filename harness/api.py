@@ -16,7 +16,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -170,6 +170,10 @@ def _evaluate(
         return None
     folder = RunFolder.open(settings.out, job.spec, job.label, _details(job), settings.resume)
     try:
+        if folder.manifest.get("expected", 0) > plan.rollouts:
+            # A run never shrinks: its figures would rest on whichever records came first.
+            job = replace(job, settings=replace(settings, limit=folder.manifest["limit"]))
+            plan = make_plan(job)
         return _run_in(runner, job, plan, folder, observers, quiet)
     finally:
         folder.close()
@@ -185,7 +189,7 @@ def _run_in(
 ) -> Run:
     old = folder.metrics()
     known = folder.journal.finished
-    if old and old["complete"] and old["expected"] == known >= plan.rollouts:
+    if old and old["complete"] and old["expected"] == plan.rollouts == known:
         if not quiet:
             print(f"complete: {folder.path} has all {known} records", file=sys.stderr)
         return Run(folder.path, folder.manifest, old)
@@ -263,6 +267,7 @@ def _details(job: Job) -> dict[str, Json]:
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "model_name": job.contender.name,
+        "settings": job.settings.stored(),
         "model": dict(model.describe()) if model is not None else {},
         "environment": {
             "python": platform.python_version(),

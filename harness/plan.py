@@ -57,6 +57,24 @@ class RunSettings:
     retries: int = 5
     observers: tuple[str, ...] = ()
 
+    def stored(self) -> dict[str, Json]:
+        """The settings that a manifest keeps, so that ``--resume RUN`` needs nothing else."""
+        kept = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("tasks", "models", "out", "resume", "concurrency", "retries", "observers"):
+            del kept[name]
+        return kept
+
+    @classmethod
+    def resumed(cls, path: Path, manifest: Mapping[str, Json], **changes: Any) -> RunSettings:
+        """The settings of a stored run, to go on with it. ``changes``: limit, concurrency."""
+        stored = dict(manifest["settings"])
+        stored["seeds"] = tuple(stored["seeds"])
+        if "stop" in stored["decoding"]:
+            stored["decoding"]["stop"] = tuple(stored["decoding"]["stop"])
+        task, model = manifest["spec"]["task"]["name"], manifest["model_name"]
+        stored |= {name: value for name, value in changes.items() if value is not None}
+        return cls((task,), (model,), resume=path, out=path.parent, **stored)
+
     def check(self) -> None:
         """Raise HarnessError for values that make no sense."""
         for name, low in (("limit", 1), ("repeats", 1), ("n", 1), ("concurrency", 1)):

@@ -74,7 +74,7 @@ class RunFolder:
             manifest = _existing(path, identity)
             if manifest is None:
                 manifest = {"format": FORMAT, "hash": identity, "label": label, "spec": dict(spec)}
-                manifest |= details
+                manifest |= _plain(details)
                 write_atomically(path / MANIFEST, _pretty(manifest))
             folder = cls(path, manifest, Journal(path / JOURNAL))
         except BaseException:
@@ -182,6 +182,11 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise HarnessError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _plain(value: Mapping[str, Json]) -> dict[str, Json]:
+    """As it will be read back."""
+    return dict(orjson.loads(orjson.dumps(value)))
 
 
 def _existing(path: Path, identity: str) -> dict[str, Json] | None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..types import HarnessError
 from .options import json_option, names, pairs, registry_option, set_option
 
+if TYPE_CHECKING:
+    from ..plan import RunSettings
+
 
 @click.command("run")
-@click.option("--task", "tasks", required=True, metavar="A[,B]", help="Tasks, by name.")
+@click.option("--task", "tasks", default="", metavar="A[,B]", help="Tasks, by name.")
 @click.option(
     "--model",
     "models",
-    required=True,
+    default="",
     metavar="X[,Y]",
     help="Models: a registered name, backend:name, a checkpoint folder, or owner/name[@revision].",
 )
@@ -40,7 +43,12 @@ from .options import json_option, names, pairs, registry_option, set_option
 @click.option("--stop", multiple=True, help="A text that ends a reply. Repeatable.")
 @click.option("--chat-template-kwargs", default="", metavar="JSON", help="For the chat template.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="This run folder.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="Go on with this run folder; needs no other option.",
+)
 @click.option("--concurrency", type=int, help="Rollouts in flight (default 128).")
 @click.option("--retries", type=int, default=5, show_default=True, help="After engine faults.")
 @click.option("--log", "observers", default="", metavar="A[,B]", help="Observers, by name.")
@@ -55,9 +63,21 @@ def command(**given: Any) -> int:
     extends it. Exit code 0: complete; 1: incomplete; 2: bad input.
     """
     from ..api import evaluate
-    from ..plan import RunSettings
     from ..registry import Registry
 
+    settings = _resumed(given) if given["resume"] and not given["tasks"] else _settings(given)
+    registry = Registry.load(given["registry_file"])
+    results = evaluate(settings, registry, given["quiet"], given["dry_run"])
+    return _report(results, given["as_json"])
+
+
+def _settings(given: dict[str, Any]) -> RunSettings:
+    """The settings of a new run, or of one that is named in full."""
+    from ..plan import RunSettings
+
+    for name in ("tasks", "models"):
+        if not given[name]:
+            raise HarnessError(f"--{name[:-1]} is missing (only --resume RUN goes without)")
     decoding = {
         key: given[key]
         for key in ("temperature", "top_p", "top_k", "max_tokens")
@@ -65,7 +85,7 @@ def command(**given: Any) -> int:
     }
     if given["stop"]:
         decoding["stop"] = tuple(given["stop"])
-    settings = RunSettings(
+    return RunSettings(
         tasks=names(given["tasks"]),
         models=names(given["models"]),
         split=given["split"],
@@ -88,9 +108,16 @@ def command(**given: Any) -> int:
         retries=given["retries"],
         observers=names(given["observers"]) if given["observers"] else (),
     )
-    registry = Registry.load(given["registry_file"])
-    results = evaluate(settings, registry, given["quiet"], given["dry_run"])
-    return _report(results, given["as_json"])
+
+
+def _resumed(given: dict[str, Any]) -> RunSettings:
+    """The settings of the run folder that ``--resume`` names."""
+    from ..plan import RunSettings
+    from ..store import read_manifest
+
+    manifest = read_manifest(given["resume"])
+    changes = {name: given[name] for name in ("limit", "concurrency", "retries")}
+    return RunSettings.resumed(given["resume"], manifest, **changes)
 
 
 def _report(results: Any, as_json: bool) -> int:

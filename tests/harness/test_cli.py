@@ -55,6 +55,17 @@ def test_incomplete_runs_exit_with_one(harness_command):
     assert "incomplete: 3 records are missing" in done.stdout
 
 
+def test_resume_needs_only_the_folder(harness_command, tmp_path):
+    options = ["--model-set", "faults=1", "--stop", "x", "--temperature", 0.5]
+    cut = harness_command("run", "--task", "copy", "--model", "flaky", "--retries", 0, *options)
+    assert cut.returncode == 1
+    (folder,) = (tmp_path / "runs").iterdir()
+    again = harness_command("run", "--resume", folder)
+    assert again.returncode == 0, again.stderr
+    assert "27 of 30 records are there" in again.stderr
+    assert [f.name for f in (tmp_path / "runs").iterdir()] == [folder.name]
+
+
 def test_dry_run_writes_nothing(harness_command, tmp_path):
     done = harness_command("run", "--task", "copy", "--model", "batched", "--dry-run")
     assert done.returncode == 0

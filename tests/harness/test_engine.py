@@ -44,6 +44,14 @@ def test_the_same_specification_is_complete_and_a_larger_limit_extends(toy_regis
     assert run(toy_registry, tmp_path, limit=5).metrics["records"] == 20
 
 
+def test_an_unfinished_run_never_shrinks(toy_registry, tmp_path):
+    options = {"faults": 1, "kind": "provider"}
+    cut = run(toy_registry, tmp_path, model="flaky", model_options=options, retries=0)
+    assert not cut.complete
+    again = run(toy_registry, tmp_path, model="flaky", model_options=options, limit=2)
+    assert (again.complete, again.metrics["records"]) == (True, 30)
+
+
 def test_another_seed_is_another_run(toy_registry, tmp_path):
     one = run(toy_registry, tmp_path, "duel", "sleepy", seeds=(0,))
     two = run(toy_registry, tmp_path, "duel", "sleepy", seeds=(1,))

@@ -1,0 +1,26 @@
+"""Every example in a docstring is run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import harness
+import harness_plugins
+
+
+def modules():
+    for package in (harness, harness_plugins):
+        prefix = f"{package.__name__}."
+        for info in pkgutil.walk_packages(package.__path__, prefix):
+            if not info.name.endswith("__main__"):
+                yield info.name
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_examples_in_docstrings_hold(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
