@@ -1,8 +1,12 @@
-"""Puts registry.toml into the built package: a checkout reads the one at the top level."""
+"""Two things that pyproject.toml cannot say.
+
+The packages are found below harness/ and below plugins/, which is imported as harness_plugins; and
+registry.toml goes into the built package (a checkout reads the one at the top level).
+"""
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 
@@ -22,4 +26,12 @@ class BuildWithRegistry(build_py):
         return outputs
 
 
-setup(cmdclass={"build_py": BuildWithRegistry})
+def packages(name: str, folder: str) -> list[str]:
+    """An import package and all below it."""
+    return [name, *(f"{name}.{below}" for below in find_packages(folder))]
+
+
+setup(
+    packages=packages("harness", "harness") + packages("harness_plugins", "plugins"),
+    cmdclass={"build_py": BuildWithRegistry},
+)
