@@ -68,7 +68,9 @@ class Display:
         return ", ".join(parts)
 
     def _seen_tokens(self) -> int:
-        return self.queue.completion_tokens if self.queue is not None else 0
+        if self.queue is None:
+            return 0
+        return max(self.queue.completion_tokens, self.queue.model.produced)
 
     def _line(self, progress: Progress) -> None:
         text = f"{self.label}: {progress.done}/{progress.total}, {self.figures(progress)}"

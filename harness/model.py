@@ -35,13 +35,15 @@ class Model:
 
     ``identity`` is a hash of the weights (and quantisation), or endpoint and name: it is part of
     the specification of a run. ``context_length`` counts prompt plus reply tokens (None: unknown).
-    ``batch_limit`` and ``batch_tokens`` bound the batches that ``generate_batch`` gets: rows, and
-    rows x (longest prompt + reply limit).
+    ``produced`` counts the tokens generated so far, where a back end updates it while a batch runs
+    (the progress display reads it). ``batch_limit`` and ``batch_tokens`` bound the batches that
+    ``generate_batch`` gets: rows, and rows x (longest prompt + reply limit).
     """
 
     name: str = ""
     identity: str = ""
     context_length: int | None = None
+    produced: int = 0
     batch_limit: int = 64
     batch_tokens: int = 65_536
 
