@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..api import Run
 from ..summary import metric_rows
+
+SHOWN: Final = 24
+"""Figures of a run that its table shows."""
 
 
 def print_json(value: Any) -> None:
@@ -41,8 +44,10 @@ def print_run(run: Run) -> None:
         f"{summary['task']} / {summary['model']}{against}: {summary['records']} of "
         f"{summary['expected']} records, split {summary['split']}, reward {summary['reward']}"
     )
-    rows = [_metric_row(row) for row in metric_rows(dict(summary))]
+    rows = [_metric_row(row) for row in metric_rows(dict(summary), SHOWN)]
     print_table(title, ("metric", "value", "95 % interval", "n", "clusters"), rows)
+    if len(summary["metrics"]) > SHOWN:
+        print(f"... and {len(summary['metrics']) - SHOWN} more figures in metrics.json")
     for line in _closing_lines(summary):
         print(line)
     print(f"run folder: {run.path}")
