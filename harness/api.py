@@ -12,6 +12,7 @@ give a list of runs.
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
 import sys
 import time
@@ -79,20 +80,24 @@ class Plan:
     prompt_tokens: float | None
     seconds: float | None
     memory: int | None
+    turns: float = 1.0
+    """Turns of the model in a rollout, on average."""
 
     def text(self) -> str:
         """One line for the user."""
+        asked = self.rollouts * self.turns
         parts = [f"{self.samples:,} samples", f"{self.rollouts:,} rollouts"]
+        if self.turns != 1.0:
+            parts.append(f"about {asked:,.0f} turns")
         if self.prompt_tokens is not None:
             reply = self.job.decoding.max_tokens
-            parts.append(f"about {self.prompt_tokens * self.rollouts:,.0f} prompt tokens")
-            parts.append(f"at most {reply * self.rollouts:,} reply tokens")
+            parts.append(f"about {self.prompt_tokens * asked:,.0f} prompt tokens")
+            parts.append(f"at most {reply * asked:,.0f} reply tokens")
         if self.seconds is not None:
             parts.append(f"at most about {max(1, round(self.seconds / 60))} min")
         if self.memory is not None:
             parts.append(f"about {self.memory / 2**30:.1f} GiB")
-        turns = " in the first turns" if self.job.task.seats > 1 else ""
-        return f"{self.job.label}: {', '.join(parts)}{turns}"
+        return f"{self.job.label}: {', '.join(parts)}"
 
 
 def run(
@@ -164,9 +169,8 @@ def _evaluate(
 ) -> Run | None:
     settings = job.settings
     plan = make_plan(job)
-    if not quiet or dry_run:
-        print(plan.text(), file=sys.stderr, flush=True)
     if dry_run:
+        print(estimated(plan).text(), file=sys.stderr, flush=True)
         return None
     folder = RunFolder.open(settings.out, job.spec, job.label, _details(job), settings.resume)
     try:
@@ -193,8 +197,10 @@ def _run_in(
         if not quiet:
             print(f"complete: {folder.path} has all {known} records", file=sys.stderr)
         return Run(folder.path, folder.manifest, old)
-    if known and not quiet:
-        print(f"resuming: {known} of {plan.rollouts} records are there", file=sys.stderr)
+    if not quiet:
+        print(estimated(plan, plan.rollouts - known).text(), file=sys.stderr, flush=True)
+        if known:
+            print(f"resuming: {known} of {plan.rollouts} records are there", file=sys.stderr)
     folder.update_manifest(limit=job.settings.limit, expected=plan.rollouts)
     observers.run_started(folder)
     display = Display(job.label, job.contender.queue, quiet)
@@ -207,7 +213,7 @@ def _run_in(
                 job,
                 folder,
                 plan.rollouts,
-                min(job.settings.concurrency or CONCURRENCY, max(1, plan.rollouts)),
+                min(_concurrency(job), max(1, plan.rollouts)),
                 observers,
                 display.tick,
             )
@@ -222,16 +228,24 @@ def _run_in(
     return Run(folder.path, folder.manifest, summary)
 
 
+def _concurrency(job: Job) -> int:
+    """Rollouts in flight: the user's number, else what the model or the harness takes."""
+    model = job.contender.model
+    return job.settings.concurrency or (model.concurrency if model else 0) or CONCURRENCY
+
+
 def make_plan(job: Job) -> Plan:
-    """Count the samples, check that every first prompt fits, and estimate the cost.
+    """Count the samples and check that every first prompt fits.
 
     Raises HarnessError for a prompt that cannot fit the context together with its reply.
     """
     model = job.contender.model
     count = tokens = 0
+    turns = 0.0
     counted = model is not None and _countable(job, model)
     for sample in job.samples():
         count += 1
+        turns += job.task.turns(sample)
         if not counted or model is None:
             continue
         size = model.count_tokens(job.prepare(tuple(job.task.messages(sample))))
@@ -248,11 +262,22 @@ def make_plan(job: Job) -> Plan:
             )
     if count == 0:
         raise HarnessError(f"{job.task.name}: the split {job.settings.split!r} has no samples")
-    rollouts = count * job.rollouts
-    if model is None or not counted:
-        return Plan(job, count, rollouts, None, None, None)
-    estimate = model.estimate(rollouts, tokens / count, job.decoding.max_tokens)
-    return Plan(job, count, rollouts, tokens / count, estimate.seconds, estimate.memory)
+    mean = tokens / count if counted else None
+    return Plan(job, count, count * job.rollouts, mean, None, None, turns / count)
+
+
+def estimated(plan: Plan, left: int | None = None) -> Plan:
+    """The plan with what the ``left`` rollouts will take (default: all); may warm the model up."""
+    model = plan.job.contender.model
+    if model is None or plan.prompt_tokens is None:
+        return plan
+    asked = math.ceil((plan.rollouts if left is None else left) * plan.turns)
+    opponent = plan.job.opponent
+    # Against itself a model plays both seats; another model works beside it.
+    if opponent is not None and opponent.model is model:
+        asked *= 2
+    cost = model.estimate(asked, plan.prompt_tokens, plan.job.decoding.max_tokens)
+    return replace(plan, seconds=cost.seconds, memory=cost.memory)
 
 
 def _countable(job: Job, model: Model) -> bool:

@@ -37,7 +37,12 @@ class Model:
     the specification of a run. ``context_length`` counts prompt plus reply tokens (None: unknown).
     ``produced`` counts the tokens generated so far, where a back end updates it while a batch runs
     (the progress display reads it). ``batch_limit`` and ``batch_tokens`` bound the batches that
-    ``generate_batch`` gets: rows, and rows x (longest prompt + reply limit).
+    ``generate_batch`` gets: rows, and rows x (longest prompt + reply limit). ``concurrency`` is how
+    many rollouts keep the back end busy where the user names no number (0: the harness's default).
+    ``incidental`` names options that no record depends on (a budget, a time-out, a memory share):
+    they are no part of the specification. ``device_share`` is the share of a device's memory that
+    the model takes as it starts (0: what it needs); where two models of a run would take more than
+    there is, it is scaled down before the first request.
     """
 
     name: str = ""
@@ -46,6 +51,9 @@ class Model:
     produced: int = 0
     batch_limit: int = 64
     batch_tokens: int = 65_536
+    concurrency: int = 0
+    incidental: frozenset[str] = frozenset()
+    device_share: float = 0.0
 
     async def generate(self, request: Request) -> Reply:
         """Answer one request. Raises ProviderError for faults that a retry may mend."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from . import __version__
 from .batching import ModelQueue
@@ -30,9 +30,10 @@ class RunSettings:
     """What ``harness run`` was asked for.
 
     ``options``, ``model_options`` and ``reward_options`` are the ``--set`` families (``task.key``
-    reaches one task only); ``decoding`` holds the overrides of the task's default decoding;
-    ``seeds`` drive decoding and episodes; a sample is rolled out ``repeats`` x ``n`` times for each
-    seed, ``n`` of them as one group of completions.
+    reaches one task only); ``opponent_options`` overlay ``model_options`` for the opponent;
+    ``decoding`` holds the overrides of the task's default decoding; ``seeds`` drive decoding and
+    episodes; a sample is rolled out ``repeats`` x ``n`` times for each seed, ``n`` of them as one
+    group of completions.
     """
 
     tasks: tuple[str, ...]
@@ -44,6 +45,7 @@ class RunSettings:
     n: int = 1
     options: Mapping[str, Json] = field(default_factory=dict)
     model_options: Mapping[str, Json] = field(default_factory=dict)
+    opponent_options: Mapping[str, Json] = field(default_factory=dict)
     reward_options: Mapping[str, Json] = field(default_factory=dict)
     reward: str = ""
     opponent: str = ""
@@ -220,6 +222,7 @@ class Planner:
         reward = self.reward(task)
         contender = self.contender(model_name)
         opponent = self._opponent(task)
+        share_devices(contender, opponent)
         decoding = _decoding(task.decoding, self.settings.decoding)
         shots = self._shots(task)
         spec = self._spec(task, contender, opponent, reward, decoding)
@@ -236,19 +239,23 @@ class Planner:
         ]
         return made[0][1] if len(made) == 1 else WeightedReward(made)
 
-    def contender(self, name: str) -> Contender:
-        """A model by its ``--model`` value, loaded on first use."""
-        if name not in self._models:
+    def contender(self, name: str, own: Mapping[str, Json] | None = None) -> Contender:
+        """A model by its ``--model`` value, loaded on first use; one with options of its ``own``
+        (an opponent) is loaded apart."""
+        place = f"{name} {sorted(own.items())}" if own else name
+        if place not in self._models:
             entry, argument = self.registry.for_model(name)
-            given = dict(self.settings.model_options)
+            if own:
+                self.registry.options(entry, own)
+            given = {**self.settings.model_options, **(own or {})}
             if self.settings.template_kwargs:
                 given["chat_template_kwargs"] = dict(self.settings.template_kwargs)
             options = {k: v for k, v in given.items() if k in entry.options}
             if len(options) < len(given) and not self._taken_elsewhere(given, options):
                 self.registry.options(entry, given)
             model = self.registry.create("model", entry.name, options, argument)
-            self._models[name] = Contender(name, model.identity, model, ModelQueue(model))
-        return self._models[name]
+            self._models[place] = Contender(name, model.identity, model, ModelQueue(model))
+        return self._models[place]
 
     def release(self, name: str) -> None:
         """Close a model that no further job needs."""
@@ -265,8 +272,18 @@ class Planner:
     def _taken_elsewhere(self, given: Mapping[str, Json], options: Mapping[str, Json]) -> bool:
         """Whether other models of this run declare the options that this one does not."""
         missing = set(given) - set(options)
-        others = (self.registry.for_model(m)[0] for m in self.settings.models)
+        names = [*self.settings.models]
+        if self.settings.opponent and self._is_model(self.settings.opponent):
+            names.append(self.settings.opponent)
+        others = (self.registry.for_model(m)[0] for m in names)
         return missing <= {option for entry in others for option in entry.options}
+
+    def _is_model(self, name: str) -> bool:
+        try:
+            self.registry.for_model(name)
+        except HarnessError:
+            return False
+        return True
 
     def _options(self, task_name: str, declared: Mapping[str, Any]) -> dict[str, Json]:
         chosen: dict[str, Json] = {}
@@ -288,9 +305,11 @@ class Planner:
         name = self.settings.opponent or task.default_opponent
         factory = task.players().get(name)
         if factory is not None:
+            if self.settings.opponent_options:
+                raise HarnessError(f"--opponent-set: the player {name} has no options")
             return Contender(name, f"player:{name}", factory=factory)
         try:
-            return self.contender(name)
+            return self.contender(name, self.settings.opponent_options)
         except HarnessError as error:
             names = ", ".join(sorted(task.players()))
             raise HarnessError(
@@ -317,7 +336,7 @@ class Planner:
         reward: Reward,
         decoding: Decoding,
     ) -> dict[str, Json]:
-        s = self.settings
+        s, own = self.settings, _jsonable(self.settings.opponent_options, opponent)
         return {
             "harness": __version__,
             "task": {
@@ -334,10 +353,11 @@ class Planner:
             "system": s.system,
             "fewshot": s.fewshot,
             "chat_template_kwargs": dict(s.template_kwargs),
-            "model_options": _jsonable(s.model_options),
+            "model_options": _jsonable(s.model_options, contender, opponent),
             "seeds": list(s.seeds),
             "repeats": s.repeats,
             "n": s.n,
+            **({"opponent_options": own} if own else {}),
         }
 
 
@@ -347,8 +367,26 @@ def _describe_reward(reward: Reward) -> Json:
     return {"name": reward.name, "version": reward.version, "options": reward.options}
 
 
-def _jsonable(options: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: options[key] for key in sorted(options)}
+DEVICE: Final = 0.95
+"""The share of a device's memory that two models of a run may take together."""
+
+
+def share_devices(*contenders: Contender | None) -> None:
+    """Where the models in the seats would take more of a device than there is, scale their shares
+    down in proportion: two that ask for 0.9 get 0.475 each."""
+    models = {id(c.model): c.model for c in contenders if c is not None and c.model is not None}
+    asked = sum(model.device_share for model in models.values())
+    if len(models) > 1 and asked > DEVICE + 1e-9:
+        for model in models.values():
+            model.device_share *= DEVICE / asked
+
+
+def _jsonable(options: Mapping[str, Json], *contenders: Contender | None) -> dict[str, Json]:
+    """The options that records depend on: those that some model in a seat does not call
+    incidental."""
+    models = [c.model for c in contenders if c is not None and c.model is not None]
+    kept = (key for key in options if not all(key in model.incidental for model in models))
+    return {key: options[key] for key in sorted(kept)}
 
 
 def _reward_terms(text: str) -> Sequence[tuple[float, str]]:

@@ -70,6 +70,7 @@ async def summarise(
         "reward": job.reward.name,
         "split": job.settings.split,
         "score": asdict(score),
+        "columns": list(job.task.columns),
         "metrics": [asdict(m) for m in (*job.task.metrics(records()), *_over_tries(tally, tries))],
         "ledger": {"records": tally.records, "moves": tally.moves},
         "policies": {

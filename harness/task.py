@@ -51,7 +51,9 @@ class Task:
     change. ``reward`` names the default reward, ``decoding`` the default decoding, ``splits`` what
     ``samples`` accepts besides ``all``. Tasks with several ``seats`` name a ``default_opponent``
     (one of `players`). ``level_players`` are the reference players whose scores are shown as
-    floor and ceiling of a run (empty: the task's metrics show their own).
+    floor and ceiling of a run (empty: the task's metrics show their own). ``columns`` names the
+    metrics that are shown as a table with a line a group; a figure ``random.NAME`` of the group
+    stands in brackets behind NAME.
     """
 
     name: ClassVar[str] = ""
@@ -62,6 +64,7 @@ class Task:
     seats: ClassVar[int] = 1
     default_opponent: ClassVar[str] = "random"
     level_players: ClassVar[tuple[str, ...]] = ("random", "oracle")
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: Mapping[str, Json] | None = None) -> None:
         self.options: dict[str, Json] = dict(options or {})
@@ -106,6 +109,10 @@ class Task:
         """The committed answer of a reply. The default takes the visible text as it is."""
         text = parsing.visible(reply.text)
         return Parsed(text, "ok") if text else Parsed(None, "unparsed")
+
+    def turns(self, sample: Sample) -> float:
+        """How often the model is asked in a rollout, on average: for the estimate of a run."""
+        return 1.0
 
     def lineup(self, sample: Sample) -> tuple[str, ...]:
         """Who sits where: ``model`` or ``opponent`` for each seat."""

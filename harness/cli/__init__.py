@@ -14,9 +14,12 @@ from ..types import HarnessError
 VERBS: Final = {
     "run": "Evaluate models on tasks.",
     "score": "Score a run again, without a model.",
+    "compare": "Compare two runs sample by sample.",
+    "leaderboard": "Show all runs as one table, with intervals and ranks.",
+    "audit": "Look for contamination, parse failures and reward hacks.",
     "list": "Show what is registered.",
     "doctor": "Check what this machine can run, and say what to install.",
-    "data": "Build and show data sets.",
+    "data": "Build, show and audit data sets.",
     "fetch": "Download what a plugin needs.",
 }
 """Every verb with its one line of help, so that ``--help`` imports none of them."""

@@ -1,4 +1,4 @@
-"""``harness data``: build data sets as files, and look at samples."""
+"""``harness data``: build data sets as files, look at samples, export them for training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from ..types import HarnessError
+from .data_audit import audit
+from .data_export import export
 from .options import json_option, pairs, registry_option, set_option
 
 
 @click.group("data")
 def command() -> None:
-    """Build and show data sets."""
+    """Build, show, audit and export data sets."""
 
 
 @command.command("build")
@@ -37,6 +39,10 @@ def build(
     report = build_dataset(made, out, verify)
     click.echo(report.text)
     return int(bool(report.problems))
+
+
+command.add_command(audit)
+command.add_command(export)
 
 
 @command.command("show")

@@ -24,10 +24,17 @@ class Finding(NamedTuple):
 
 
 @click.command("doctor")
+@click.option("--games", is_flag=True, help="Classify all games of the game libraries (minutes).")
 @registry_option
 @json_option
-def command(registry_file: Path | None, as_json: bool) -> int:
-    """Check Python, packages, disk, cache, registry and plugins. Exit code 1 on a finding."""
+def command(games: bool, registry_file: Path | None, as_json: bool) -> int:
+    """Check Python, packages, disk, cache, registry and plugins. Exit code 1 on a finding.
+
+    With --games: every environment that the installed game libraries register is made and played
+    in a process of its own, and the table says which run and why the others do not.
+    """
+    if games:
+        return _games(registry_file, as_json)
     rows = list(_findings(registry_file))
     if as_json:
         import json
@@ -49,6 +56,35 @@ def _findings(registry_file: Path | None) -> Iterator[Finding]:
     yield from _packages()
     yield from _places()
     yield from _plugins(registry_file)
+
+
+def _games(registry_file: Path | None, as_json: bool) -> int:
+    import sys
+
+    from ..registry import Registry, load_module
+
+    def show(done: int, total: int) -> None:
+        if done % 25 == 0 or done == total:
+            print(f"{done} of {total} environments", file=sys.stderr, flush=True)
+
+    registry = Registry.load(registry_file)
+    modules = {load_module(e) for (kind, _), e in registry.entries.items() if kind == "task"}
+    classifiers = [m.doctor_games for m in modules if hasattr(m, "doctor_games")]
+    rows = [row._asdict() for classify in classifiers for row in classify(progress=show)]
+    if as_json:
+        import json
+
+        print(json.dumps(rows, indent=2))
+        return 0
+    from .tables import print_table
+
+    columns = tuple(rows[0]) if rows else ()
+    print_table("environments", columns, [[str(v) for v in row.values()] for row in rows])
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["cls"]] = counts.get(row["cls"], 0) + 1
+    print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
+    return 0
 
 
 def _packages() -> Iterator[Finding]:

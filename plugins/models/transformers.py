@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -25,7 +26,7 @@ from harness.rendering import format_name, render, stop_texts, template_hash, te
 from harness.types import Decoding, HarnessError, Json, Message, Reply, Request
 
 from .attention import use_grouped_attention
-from .checkpoint import Found, identity, locate
+from .checkpoint import Found, identity, locate, weights_hash
 from .generation import Generator, Row, check_model
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -266,6 +267,12 @@ def _cpu_has_bfloat16() -> bool:
 
 def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
+
+
+def checkpoint_folder(name: str) -> tuple[Path, str, str]:
+    """Where the weights of a name lie, its label, and the hash of the weights: for training."""
+    found = locate(name)
+    return found.folder, found.label, weights_hash(found.folder)
 
 
 @hookimpl
