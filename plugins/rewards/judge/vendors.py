@@ -1,0 +1,51 @@
+"""Settings by which common servers give plain JSON without thinking first.
+
+``judge_preset`` names one; ``judge_model_options`` overrides its parts. They are options of the
+openai back end; the address and the name of the key's variable are the vendors' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.types import HarnessError, Json
+
+_JSON: Final = {"response_format": {"type": "json_object"}}
+
+PRESETS: Final[Mapping[str, Mapping[str, Json]]] = {
+    "openai": {"extra_body": _JSON},
+    "deepseek": {
+        "base_url": "https://api.deepseek.com",
+        "api_key_env": "DEEPSEEK_API_KEY",
+        "extra_body": {**_JSON, "thinking": {"type": "disabled"}},
+    },
+    "dashscope": {
+        "base_url": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        "api_key_env": "DASHSCOPE_API_KEY",
+        "extra_body": {**_JSON, "enable_thinking": False},
+    },
+    "zhipu": {
+        "base_url": "https://open.bigmodel.cn/api/paas/v4",
+        "api_key_env": "ZHIPUAI_API_KEY",
+        "extra_body": {**_JSON, "thinking": {"type": "disabled"}},
+    },
+    "vllm": {
+        "base_url": "http://127.0.0.1:8000/v1",
+        "sampler": "extended",
+        "chat_template_kwargs": {"enable_thinking": False},
+        "extra_body": _JSON,
+    },
+}
+
+
+def vendor(name: str) -> dict[str, Json]:
+    """Options of the openai back end. Raises HarnessError for an unknown name."""
+    if not name:
+        return {}
+    try:
+        return dict(PRESETS[name])
+    except KeyError:
+        raise HarnessError(
+            f"judge_preset={name!r} is unknown; choose from {', '.join(PRESETS)}"
+        ) from None
