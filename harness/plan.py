@@ -29,6 +29,8 @@ from .types import Decoding, HarnessError, Json, Message, Sample
 class RunSettings:
     """What ``harness run`` was asked for.
 
+    ``pilot`` takes so many whole clusters of each group (`harness.rejection.pilot`) instead of a
+    prefix of the split;
     ``options``, ``model_options`` and ``reward_options`` are the ``--set`` families (``task.key``
     reaches one task only); ``opponent_options`` overlay ``model_options`` for the opponent;
     ``decoding`` holds the overrides of the task's default decoding; ``seeds`` drive decoding and
@@ -40,6 +42,7 @@ class RunSettings:
     models: tuple[str, ...]
     split: str = "test"
     limit: int | None = None
+    pilot: int = 0
     seeds: tuple[int, ...] = (0,)
     repeats: int = 1
     n: int = 1
@@ -83,8 +86,8 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and value < low:
                 raise HarnessError(f"--{name} {value}: must be at least {low}")
-        if self.fewshot < 0 or self.retries < 0:
-            raise HarnessError("--fewshot and --retries cannot be negative")
+        if self.fewshot < 0 or self.retries < 0 or self.pilot < 0:
+            raise HarnessError("--fewshot, --retries and --pilot cannot be negative")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise HarnessError("--seeds: give at least one seed, each once")
         if not self.tasks or not self.models:
@@ -150,8 +153,13 @@ class Job:
         return len(self.settings.seeds) * self.settings.repeats * self.settings.n
 
     def samples(self) -> Iterator[Sample]:
-        """The samples of the split, up to the limit."""
-        return islice(iter(self.task.samples(self.settings.split)), self.settings.limit)
+        """The samples of the split or of its pilot, up to the limit."""
+        found = self.task.samples(self.settings.split)
+        if self.settings.pilot:
+            from .rejection.pilot import pilot
+
+            found = pilot(found, self.settings.pilot)
+        return islice(iter(found), self.settings.limit)
 
     def items(self) -> Iterator[Item]:
         """All rollouts in order: samples, then seeds, then repeats."""
@@ -358,6 +366,7 @@ class Planner:
             "repeats": s.repeats,
             "n": s.n,
             **({"opponent_options": own} if own else {}),
+            **({"pilot": s.pilot} if s.pilot else {}),
         }
 
 

@@ -9,8 +9,8 @@ and a better parser reads old answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .seeds import Streams, derive
 from .store import RunFolder
 from .summary import summarise
 from .task import Task
-from .types import Decoding, HarnessError, Json, Record, Sample
+from .types import Decoding, HarnessError, Json, Outcome, Record, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,26 @@ class _Stored(Model):
         self.name, self.identity = name, identity
 
 
-async def rescore(path: Path, registry: Registry, reward: str = "") -> Report:
+async def rescore(
+    path: Path,
+    registry: Registry,
+    reward: str = "",
+    reward_options: Mapping[str, Json] | None = None,
+) -> Report:
     """Score all records of a run again. Raises HarnessError for a run that cannot be replayed.
 
     ``reward`` names another reward than the run's (or a weighted sum).
     """
     folder = RunFolder.read(path)
     try:
-        job = stored_job(folder, registry, reward)
+        job = stored_job(folder, registry, reward, reward_options)
         records: list[Record] = []
         moved: list[Change] = []
-        for sample, group in _by_sample(job.task, job, folder):
+        for sample, group in by_sample(job, folder):
             for record in group:
-                fresh = await _again(job, sample, record)
+                outcome = await replay(job, sample, record)
+                score = (await job.reward.score_group(sample, [outcome]))[0]
+                fresh = replace(record, outcome=outcome, score=score)
                 records.append(fresh)
                 if _differs(record, fresh):
                     moved.append(_change(record, fresh))
@@ -79,7 +86,12 @@ async def rescore(path: Path, registry: Registry, reward: str = "") -> Report:
     return Report(summary, tuple(moved))
 
 
-def stored_job(folder: RunFolder, registry: Registry, reward: str = "") -> Job:
+def stored_job(
+    folder: RunFolder,
+    registry: Registry,
+    reward: str = "",
+    reward_options: Mapping[str, Json] | None = None,
+) -> Job:
     """The job that a run folder was made by, without its model."""
     spec: dict[str, Any] = dict(folder.manifest["spec"])
     task_spec = spec["task"]
@@ -93,14 +105,16 @@ def stored_job(folder: RunFolder, registry: Registry, reward: str = "") -> Job:
         n=spec["n"],
         options=task_spec["options"],
         reward=reward,
+        reward_options=dict(reward_options or {}),
         opponent=(spec["opponent"] or "").removeprefix("player:"),
         system=spec["system"],
     )
     planner = Planner(settings, registry)
     task: Task = registry.create("task", task_spec["name"], task_spec["options"])
-    judge = (
-        planner.reward(task) if reward else stored_reward(spec["reward"], registry, planner, task)
-    )
+    if reward or reward_options:
+        judge = planner.reward(task)
+    else:
+        judge = stored_reward(spec["reward"], registry, planner, task)
     model = _Stored(folder.manifest["model_name"], spec["model"])
     contender = Contender(model.name, model.identity, model, ModelQueue(model))
     opponent = None
@@ -127,10 +141,9 @@ def stored_reward(spec: Any, registry: Registry, planner: Planner, task: Task) -
     return made
 
 
-def _by_sample(
-    task: Task, job: Job, folder: RunFolder
-) -> Iterator[tuple[Sample, Iterator[Record]]]:
+def by_sample(job: Job, folder: RunFolder) -> Iterator[tuple[Sample, Iterator[Record]]]:
     """Each sample with its records; both come in the same order."""
+    task = job.task
     samples = iter(task.samples(job.settings.split))
     for name, group in groupby(folder.records(), key=lambda r: r.sample):
         sample = next((s for s in samples if s.id == name), None)
@@ -142,9 +155,8 @@ def _by_sample(
         yield sample, group
 
 
-async def _again(job: Job, sample: Sample, record: Record) -> Record:
-    from dataclasses import replace
-
+async def replay(job: Job, sample: Sample, record: Record) -> Outcome:
+    """Play the stored replies of a record through the task once more."""
     seats = len(job.task.lineup(sample))
     players: list[Player] = [
         ReplayPlayer([m.reply for m in record.outcome.moves if m.seat == seat])
@@ -152,11 +164,9 @@ async def _again(job: Job, sample: Sample, record: Record) -> Record:
     ]
     seed = derive(record.seed, sample.id, record.repeat)
     try:
-        outcome = await job.task.rollout(sample, players, Streams(seed))
+        return await job.task.rollout(sample, players, Streams(seed))
     except LookupError as error:
         raise HarnessError(f"{record.sample}: cannot be replayed: {error}") from None
-    score = (await job.reward.score_group(sample, [outcome]))[0]
-    return replace(record, outcome=outcome, score=score)
 
 
 def _differs(before: Record, after: Record) -> bool:

@@ -18,11 +18,14 @@ from .types import Json, Outcome, Sample, Score
 
 
 class Reward:
-    """Judges outcomes. ``version`` is part of the specification of a run."""
+    """Judges outcomes. ``version`` is part of the specification of a run. ``gates`` are the parts
+    that must be 1 for a reply to become training data (rejection sampling checks them in order; a
+    reward without gates accepts what earns 1)."""
 
     name: ClassVar[str] = ""
     version: ClassVar[str] = "1"
     deterministic: ClassVar[bool] = True
+    gates: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: Mapping[str, Json] | None = None) -> None:
         self.options: dict[str, Json] = dict(options or {})
@@ -34,6 +37,9 @@ class Reward:
     async def score_group(self, sample: Sample, outcomes: Sequence[Outcome]) -> list[Score]:
         """Score all outcomes of one sample; judges and group rewards override this."""
         return [self.score(sample, outcome) for outcome in outcomes]
+
+    def close(self) -> None:
+        """Release what the reward holds (a judge's connection)."""
 
 
 class WeightedReward(Reward):

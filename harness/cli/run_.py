@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from ..plan import RunSettings
 
 
-@click.command("run")
+class RunCommand(click.Command):
+    """A command whose help ends with the tasks and their sizes."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from ..registry import Registry
+
+        entries = Registry.load().entries
+        with formatter.section("Tasks (their options: harness list tasks)"):
+            formatter.write_dl(
+                [(e.name, e.summary) for (k, _), e in entries.items() if k == "task"]
+            )
+
+
+@click.command("run", cls=RunCommand)
 @click.option("--task", "tasks", default="", metavar="A[,B]", help="Tasks, by name.")
 @click.option(
     "--model",
@@ -71,7 +84,7 @@ def command(**given: Any) -> int:
     settings = _resumed(given) if given["resume"] and not given["tasks"] else _settings(given)
     registry = Registry.load(given["registry_file"])
     results = evaluate(settings, registry, given["quiet"], given["dry_run"])
-    return _report(results, given["as_json"])
+    return report(results, given["as_json"])
 
 
 def _settings(given: dict[str, Any]) -> RunSettings:
@@ -93,7 +106,7 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         models=names(given["models"]),
         split=given["split"],
         limit=given["limit"],
-        seeds=_seeds(given["seeds"]),
+        seeds=seeds_of(given["seeds"]),
         repeats=given["repeats"],
         n=given["n"],
         options=pairs(given["settings"]),
@@ -124,7 +137,7 @@ def _resumed(given: dict[str, Any]) -> RunSettings:
     return RunSettings.resumed(given["resume"], manifest, **changes)
 
 
-def _report(results: Any, as_json: bool) -> int:
+def report(results: Any, as_json: bool) -> int:
     """Print each run as it ends; the exit code is that of the worst pair."""
     from ..api import Run
     from .tables import print_json, print_run
@@ -149,7 +162,7 @@ def _report(results: Any, as_json: bool) -> int:
     return worst
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def seeds_of(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
