@@ -241,6 +241,12 @@ class Planner:
         terms = _reward_terms(self.settings.reward or task.reward)
         if not terms:
             raise HarnessError(f"{task.name} names no reward; give --reward NAME")
+        if self.settings.reward or len(self.settings.tasks) == 1:
+            known = [o for _, n in terms for o in self.registry.entry("reward", n).options]
+            if unknown := [key for key in self.settings.reward_options if key not in known]:
+                names = ", ".join(name for _, name in terms)
+                close = nearest(unknown[0], known)
+                raise HarnessError(f"--reward-set {unknown[0]}: no option of {names}{close}")
         made = [
             (weight, self.registry.create("reward", name, self._reward_options(name)))
             for weight, name in terms
@@ -373,7 +379,8 @@ class Planner:
 def _describe_reward(reward: Reward) -> Json:
     if isinstance(reward, WeightedReward):
         return [{"weight": w, **_describe_reward(r)} for w, r in reward.members]
-    return {"name": reward.name, "version": reward.version, "options": reward.options}
+    options = {k: v for k, v in reward.options.items() if k not in reward.incidental}
+    return {"name": reward.name, "version": reward.version, "options": options}
 
 
 DEVICE: Final = 0.95

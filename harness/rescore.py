@@ -114,7 +114,8 @@ def stored_job(
     if reward or reward_options:
         judge = planner.reward(task)
     else:
-        judge = stored_reward(spec["reward"], registry, planner, task)
+        given = folder.manifest["settings"]["reward_options"]
+        judge = stored_reward(spec["reward"], registry, planner, task, given)
     model = _Stored(folder.manifest["model_name"], spec["model"])
     contender = Contender(model.name, model.identity, model, ModelQueue(model))
     opponent = None
@@ -125,19 +126,24 @@ def stored_job(
     return Job(settings, task, contender, opponent, judge, decoding, (), spec)
 
 
-def stored_reward(spec: Any, registry: Registry, planner: Planner, task: Task) -> Reward:
-    """The reward that a specification names, with its options."""
+def stored_reward(
+    spec: Any, registry: Registry, planner: Planner, task: Task, given: Mapping[str, Json]
+) -> Reward:
+    """The reward that a specification names, with its options; ``given`` are those of the command,
+    some of which are no part of the specification."""
     if isinstance(spec, list):
         return Planner(
             RunSettings(
                 tasks=planner.settings.tasks,
                 models=planner.settings.models,
                 reward=",".join(f"{part['name']}={part['weight']}" for part in spec),
-                reward_options={k: v for part in spec for k, v in part["options"].items()},
+                reward_options=dict(given) | {k: v for p in spec for k, v in p["options"].items()},
             ),
             registry,
         ).reward(task)
-    made: Reward = registry.create("reward", spec["name"], spec["options"])
+    declared = registry.entry("reward", spec["name"]).options
+    more = {k: v for k, v in given.items() if k in declared}
+    made: Reward = registry.create("reward", spec["name"], {**more, **spec["options"]})
     return made
 
 

@@ -20,12 +20,14 @@ from .types import Json, Outcome, Sample, Score
 class Reward:
     """Judges outcomes. ``version`` is part of the specification of a run. ``gates`` are the parts
     that must be 1 for a reply to become training data (rejection sampling checks them in order; a
-    reward without gates accepts what earns 1)."""
+    reward without gates accepts what earns 1). ``incidental`` options are no part of the
+    specification (a cache, a budget)."""
 
     name: ClassVar[str] = ""
     version: ClassVar[str] = "1"
     deterministic: ClassVar[bool] = True
     gates: ClassVar[tuple[str, ...]] = ()
+    incidental: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: Mapping[str, Json] | None = None) -> None:
         self.options: dict[str, Json] = dict(options or {})
