@@ -242,10 +242,14 @@ def make_plan(job: Job) -> Plan:
     model = job.contender.model
     count = tokens = 0
     turns = 0.0
+    groups: set[str] = set()
     counted = model is not None and _countable(job, model)
     for sample in job.samples():
         count += 1
         turns += job.task.turns(sample)
+        if sample.group not in groups:
+            groups.add(sample.group)
+            job.players(sample, 0)  # a player that cannot play it says so before the run
         if not counted or model is None:
             continue
         size = model.count_tokens(job.prepare(tuple(job.task.messages(sample))))
@@ -272,12 +276,15 @@ def estimated(plan: Plan, left: int | None = None) -> Plan:
     if model is None or plan.prompt_tokens is None:
         return plan
     asked = math.ceil((plan.rollouts if left is None else left) * plan.turns)
-    opponent = plan.job.opponent
-    # Against itself a model plays both seats; another model works beside it.
-    if opponent is not None and opponent.model is model:
+    opponent = plan.job.opponent.model if plan.job.opponent is not None else None
+    if opponent is model:
         asked *= 2
-    cost = model.estimate(asked, plan.prompt_tokens, plan.job.decoding.max_tokens)
-    return replace(plan, seconds=cost.seconds, memory=cost.memory)
+    models = [model] if opponent in (None, model) else [model, opponent]
+    tokens = plan.prompt_tokens, plan.job.decoding.max_tokens
+    costs = [each.estimate(asked, *tokens) for each in models if each is not None]
+    seconds = [cost.seconds for cost in costs if cost.seconds is not None]
+    memory = [cost.memory for cost in costs if cost.memory is not None]
+    return replace(plan, seconds=sum(seconds) or None, memory=sum(memory) or None)
 
 
 def _countable(job: Job, model: Model) -> bool:
@@ -288,12 +295,17 @@ def _countable(job: Job, model: Model) -> bool:
 
 def _details(job: Job) -> dict[str, Json]:
     """What the manifest says beyond the specification."""
+    from .contamination import trained_on
+
     model = job.contender.model
+    described = dict(model.describe()) if model is not None else {}
+    training = trained_on(described.get("folder"))
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "model_name": job.contender.name,
         "settings": job.settings.stored(),
-        "model": dict(model.describe()) if model is not None else {},
+        "model": described,
+        **({} if training is None else {"training": training}),
         "environment": {
             "python": platform.python_version(),
             "system": platform.system(),

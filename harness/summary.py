@@ -10,6 +10,7 @@ no attempts, no latencies.
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -18,7 +19,7 @@ from typing import Final
 from .plan import Contender, Job
 from .player import Player, Seat
 from .seeds import Streams, derive
-from .stats import mean_metric, pass_at_k
+from .stats import cluster_key, mean_metric, pass_at_k
 from .types import CLASSES, MODEL_FAULTS, OK, Json, Metric, Record, Sample
 
 LEVEL_SAMPLES: Final = 500
@@ -32,10 +33,10 @@ SOLVED: Final = 1.0 - 1e-9
 class Tally:
     """What one pass over the records counts."""
 
-    values: list[float] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
-    fair: list[float] = field(default_factory=list)
-    fair_clusters: list[str] = field(default_factory=list)
+    values: array[float] = field(default_factory=lambda: array("d"))
+    clusters: array[int] = field(default_factory=lambda: array("q"))
+    fair: array[float] = field(default_factory=lambda: array("d"))
+    fair_clusters: array[int] = field(default_factory=lambda: array("q"))
     records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
     moves: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
     prompt_tokens: int = 0
@@ -91,11 +92,12 @@ async def summarise(
 def _count(tally: Tally, record: Record, tries: int) -> None:
     outcome, value = record.outcome, record.score.value
     tally.values.append(value)
-    tally.clusters.append(record.cluster)
+    cluster = cluster_key(record.cluster)
+    tally.clusters.append(cluster)
     tally.records[outcome.cls] += 1
     if outcome.cls not in MODEL_FAULTS:
         tally.fair.append(value)
-        tally.fair_clusters.append(record.cluster)
+        tally.fair_clusters.append(cluster)
     for move in outcome.moves:
         tally.moves[move.cls] += 1
         tally.prompt_tokens += move.reply.prompt_tokens

@@ -84,7 +84,29 @@ def command(**given: Any) -> int:
     settings = _resumed(given) if given["resume"] and not given["tasks"] else _settings(given)
     registry = Registry.load(given["registry_file"])
     results = evaluate(settings, registry, given["quiet"], given["dry_run"])
+    if "@*" in given["models"]:
+        return _report_series(results, given)
     return report(results, given["as_json"])
+
+
+def _report_series(results: Any, given: dict[str, Any]) -> int:
+    """As `report`, and the curve of each series of steps."""
+    from ..api import Run
+    from ..training.series import draw, series_of
+
+    runs: list[Run] = []
+
+    def kept() -> Any:
+        for label, result in results:
+            if isinstance(result, Run):
+                runs.append(result)
+            yield label, result
+
+    code = report(kept(), given["as_json"])
+    for folder in series_of(names(given["models"])):
+        for path in draw(folder, runs):
+            print(f"curve: {path}", file=sys.stderr)
+    return code
 
 
 def _settings(given: dict[str, Any]) -> RunSettings:
@@ -103,7 +125,7 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         decoding["stop"] = tuple(given["stop"])
     return RunSettings(
         tasks=names(given["tasks"]),
-        models=names(given["models"]),
+        models=_models(given["models"]),
         split=given["split"],
         limit=given["limit"],
         seeds=seeds_of(given["seeds"]),
@@ -125,6 +147,15 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         retries=given["retries"],
         observers=names(given["observers"]) if given["observers"] else (),
     )
+
+
+def _models(text: str) -> tuple[str, ...]:
+    """The models, with every step of a training job in place of ``DIR@*``."""
+    if "@*" not in text:
+        return names(text)
+    from ..training.series import expand
+
+    return expand(names(text))
 
 
 def _resumed(given: dict[str, Any]) -> RunSettings:

@@ -36,7 +36,7 @@ def print_table(
         table.add_column(escape(column), justify="right", overflow="fold" if wide else "ellipsis")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 160 if wide else 100
+    width = None if sys.stdout.isatty() else 200 if wide else 100
     Console(file=sys.stdout, width=width).print(table)
 
 
@@ -75,7 +75,9 @@ def print_groups(summary: Mapping[str, Any], columns: Sequence[str]) -> None:
     def cell(name: str, group: str) -> str:
         row, level = found.get((name, group)), found.get((f"random.{name}", group))
         text = "-" if row is None or row["value"] is None else f"{row['value']:.3f}"
-        return text if level is None or level["value"] is None else f"{text} ({level['value']:.2f})"
+        if level is None or level["value"] is None:
+            return text
+        return f"{text} ({round(level['value'], 2) + 0.0:.2f})"
 
     rows = []
     for group in groups:
@@ -84,7 +86,8 @@ def print_groups(summary: Mapping[str, Any], columns: Sequence[str]) -> None:
         head, *others = (cell(name, group) for name in columns)
         rows.append((group, head, interval, *others))
     against = f" against {summary['opponent']}" if summary["opponent"] else ""
-    title = f"{summary['model']}{against} (in brackets: random against random)"
+    levels = any(name.startswith("random.") for name, _ in found)
+    title = f"{summary['model']}{against}{'; in brackets: random play' if levels else ''}"
     print_table(title, ("", columns[0], "95 % interval", *columns[1:]), rows, wide=True)
     shown = len(columns) * len(groups) + sum(not row["group"] for row in summary["metrics"])
     print(f"{len(summary['metrics']) - shown} more figures in metrics.json")
