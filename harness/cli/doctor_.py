@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -61,30 +61,69 @@ def _findings(registry_file: Path | None) -> Iterator[Finding]:
 def _games(registry_file: Path | None, as_json: bool) -> int:
     import sys
 
-    from ..registry import Registry, load_module
-
     def show(done: int, total: int) -> None:
         if done % 25 == 0 or done == total:
             print(f"{done} of {total} environments", file=sys.stderr, flush=True)
 
-    registry = Registry.load(registry_file)
-    modules = {load_module(e) for (kind, _), e in registry.entries.items() if kind == "task"}
-    classifiers = [m.doctor_games for m in modules if hasattr(m, "doctor_games")]
-    rows = [row._asdict() for classify in classifiers for row in classify(progress=show)]
+    rows = [row for classify in _classifiers(registry_file) for row in classify(progress=show)]
     if as_json:
         import json
 
         print(json.dumps(rows, indent=2))
-        return 0
-    from .tables import print_table
-
-    columns = tuple(rows[0]) if rows else ()
-    print_table("environments", columns, [[str(v) for v in row.values()] for row in rows])
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["cls"]] = counts.get(row["cls"], 0) + 1
-    print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
+    else:
+        _print_games(rows)
     return 0
+
+
+def _classifiers(registry_file: Path | None) -> Iterator[Callable[..., list[dict[str, Any]]]]:
+    """The function ``doctor_games`` of each task plugin that has one, its rows as dicts."""
+    import sys
+
+    from ..registry import Registry, load_module
+
+    seen = set()
+    for (kind, name), entry in Registry.load(registry_file).entries.items():
+        if kind != "task" or entry.module in seen:
+            continue
+        seen.add(entry.module)
+        try:
+            module = load_module(entry)
+        except HarnessError as error:
+            print(f"task {name} is left out: {error}", file=sys.stderr)
+            continue
+        if hasattr(module, "doctor_games"):
+            classify = module.doctor_games
+            yield lambda progress, f=classify: [row._asdict() for row in f(progress=progress)]
+
+
+def _print_games(rows: Sequence[Mapping[str, Any]]) -> None:
+    """One line an environment, whole however narrow the terminal is; then counts by class, all ids
+    and those that are not another one in another wrapping."""
+    head = ("environment", "class", "players", "CPU s", "adapter", "to know")
+    lines = [
+        (
+            row["name"],
+            row["cls"],
+            str(row["players"] or "-"),
+            f"{row['seconds']:.1f}",
+            "yes" if row["adapter"] else "-",
+            "; ".join(filter(None, (row["wrong"] and f"wrong: {row['wrong']}", row["reason"]))),
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)][:-1]
+    for line in (head, *lines):
+        cells = [f"{cell:{width}}" for cell, width in zip(line, widths, strict=False)]
+        print("  ".join([*cells, line[-1]]).rstrip())
+    base = [row for row in rows if not row["variant_of"]]
+    print()
+    for title, part in (("all ids", rows), ("without other wrappings", base)):
+        counts: dict[str, int] = {}
+        for row in part:
+            counts[row["cls"]] = counts.get(row["cls"], 0) + 1
+        told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        print(f"{title}: {len(part)}: {told}")
+    print(f"{sum(row['seconds'] for row in rows):.0f} CPU seconds")
 
 
 def _packages() -> Iterator[Finding]:
