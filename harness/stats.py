@@ -12,7 +12,10 @@ interval is shown. docs/statistics.md has the coverage of each.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
@@ -22,7 +25,9 @@ from .types import Metric, Record
 
 LEVEL: Final = 0.95
 TOO_FEW: Final = 20
+FEW_APART: Final = 10
 MOST_GROUPS: Final = 60
+AT_A_TIME: Final = 20_000
 
 
 class Interval(NamedTuple):
@@ -35,7 +40,7 @@ class Interval(NamedTuple):
 def mean_metric(
     name: str,
     values: Sequence[float],
-    clusters: Sequence[str] | None = None,
+    clusters: Sequence[str] | Sequence[int] | None = None,
     group: str = "",
     note: str = "",
 ) -> Metric:
@@ -47,7 +52,7 @@ def mean_metric(
     if not values:
         return Metric(name, None, group=group, note=note or "no records")
     mean = math.fsum(values) / len(values)
-    count = len(values) if clusters is None else len(set(clusters))
+    count = len(_cluster_sums(values, clusters, mean)[0])
     if count < TOO_FEW:
         interval = Interval(None, None)
         note = note or "too few for an interval"
@@ -65,28 +70,26 @@ def grouped_means(
 
     Groups beyond `MOST_GROUPS` are left out: a table of thousands helps nobody.
     """
-    values: list[float] = []
-    clusters: list[str] = []
-    groups: list[str] = []
-    names: dict[str, str] = {}
+    values, clusters, groups = array("d"), array("q"), array("q")
+    names: dict[str, int] = {}
     for record in records:
         values.append(record.score.value)
-        clusters.append(names.setdefault(record.cluster, record.cluster))
+        clusters.append(cluster_key(record.cluster))
         group = record.group if key is None else key(record)
-        groups.append(names.setdefault(group, group))
-    found = sorted(set(groups) - {""})
+        groups.append(names.setdefault(group, len(names)))
+    found = sorted(names.keys() - {""})
     metrics = [mean_metric(name, values, clusters)]
     if len(found) > MOST_GROUPS or len(found) < 2:
         return metrics
     for group in found:
-        rows = [i for i, g in enumerate(groups) if g == group]
+        rows = [i for i, g in enumerate(groups) if g == names[group]]
         metrics.append(
             mean_metric(name, [values[i] for i in rows], [clusters[i] for i in rows], group)
         )
     return metrics
 
 
-def cluster_t(values: Sequence[float], clusters: Sequence[str] | None) -> Interval:
+def cluster_t(values: Sequence[float], clusters: Sequence[str] | Sequence[int] | None) -> Interval:
     """Interval of a mean over clusters: ratio estimator, t with (clusters - 1) degrees of freedom.
 
     Variance: G / (G - 1) x sum over clusters of (sum of residuals)^2 / n^2 (Cochran, Sampling
@@ -94,14 +97,11 @@ def cluster_t(values: Sequence[float], clusters: Sequence[str] | None) -> Interv
     """
     n = len(values)
     mean = math.fsum(values) / n
-    residuals: dict[str, float] = {}
-    for place, value in enumerate(values):
-        cluster = str(place) if clusters is None else clusters[place]
-        residuals[cluster] = residuals.get(cluster, 0.0) + value - mean
+    residuals, _ = _cluster_sums(values, clusters, mean)
     count = len(residuals)
     if count < 2:
         return Interval(None, None)
-    spread = math.fsum(r * r for r in residuals.values())
+    spread = math.fsum(r * r for r in residuals)
     error = math.sqrt(spread * count / (count - 1)) / n
     half = t_quantile(0.5 + LEVEL / 2, count - 1) * error
     low, high = mean - half, mean + half
@@ -110,7 +110,9 @@ def cluster_t(values: Sequence[float], clusters: Sequence[str] | None) -> Interv
     return Interval(low, high)
 
 
-def score_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval:
+def score_interval(
+    values: Sequence[float], clusters: Sequence[str] | Sequence[int] | None = None
+) -> Interval:
     """Interval of a mean of values in [0, 1]: Wilson's, with n divided by the design effect.
 
     The variance of the mean m is taken as D x m (1 - m) / n, as of a rate; D is estimated from the
@@ -126,20 +128,15 @@ def score_interval(values: Sequence[float], clusters: Sequence[str] | None = Non
     """
     n = len(values)
     mean = math.fsum(values) / n
-    residuals: dict[str, float] = {}
-    sizes: dict[str, int] = {}
-    for place, value in enumerate(values):
-        cluster = str(place) if clusters is None else clusters[place]
-        residuals[cluster] = residuals.get(cluster, 0.0) + value - mean
-        sizes[cluster] = sizes.get(cluster, 0) + 1
+    residuals, sizes = _cluster_sums(values, clusters, mean)
     count, spread = len(residuals), mean * (1.0 - mean)
     if count < 2:
         return Interval(None, None)
     yes_no = all(v == 0.0 or v == 1.0 for v in values)
     if yes_no and count == n:
         return wilson(math.fsum(values), n)
-    squares = math.fsum(r * r for r in residuals.values())
-    most = sum(size * size for size in sizes.values()) / n
+    squares = math.fsum(r * r for r in residuals)
+    most = sum(size * size for size in sizes) / n
     if spread == 0.0:
         return _score_limits(mean, n / most, NormalDist().inv_cdf(0.5 + LEVEL / 2))
     if yes_no:
@@ -150,10 +147,35 @@ def score_interval(values: Sequence[float], clusters: Sequence[str] | None = Non
         return Interval(mean, mean)
     slope = (1.0 - 2.0 * mean) / (spread * n)
     error = math.fsum(
-        (r * r / squares - 1.0 / count - slope * r) ** 2 if squares else 0.0
-        for r in residuals.values()
+        (r * r / squares - 1.0 / count - slope * r) ** 2 if squares else 0.0 for r in residuals
     )
     return _score_limits(mean, n / effect, t_quantile(0.5 + LEVEL / 2, 2.0 / max(error, 1e-9)))
+
+
+def cluster_key(name: str) -> int:
+    """A cluster's name in 8 bytes (BLAKE2b): long runs keep these instead of texts."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _cluster_sums(
+    values: Sequence[float], clusters: Sequence[str] | Sequence[int] | None, mean: float
+) -> tuple[array[float], array[int]]:
+    """Sum of residuals and size of each cluster, in no particular order. Only some of the clusters
+    are looked at at a time, so that memory stays small in long runs."""
+    residuals, sizes = array("d"), array("q")
+    labels: Sequence[Any] = range(len(values)) if clusters is None else clusters
+    parts = 1 + len(values) // AT_A_TIME
+    for part in range(parts):
+        found: dict[Any, list[float]] = {}
+        for label, value in zip(labels, values, strict=True):
+            if hash(label) % parts == part:
+                entry = found.setdefault(label, [0.0, 0])
+                entry[0] += value - mean
+                entry[1] += 1
+        residuals.extend(total for total, _ in found.values())
+        sizes.extend(int(size) for _, size in found.values())
+    return residuals, sizes
 
 
 def _score_limits(mean: float, n: float, quantile: float) -> Interval:
@@ -212,13 +234,21 @@ def exact_interval(
 ) -> Interval:
     """Bootstrap-t where it holds, for values in [0, 1] clipped to it; else the score interval.
 
-    Unclustered yes/no items keep Wilson's: resamples of few successes have no spread to go by. So
-    do values that are all alike.
+    It does not hold for values in [0, 1] where fewer than `FEW_APART` clusters differ from the most
+    common cluster mean (rare successes: resamples have no spread to go by), nor for unclustered
+    yes/no items, which keep Wilson's interval.
     """
-    count = len(values) if clusters is None else len(set(clusters))
-    bounded = 0.0 <= min(values) and max(values) <= 1.0
+    labels = list(range(len(values))) if clusters is None else list(clusters)
+    sums: dict[Any, float] = {}
+    sizes: dict[Any, int] = {}
+    for label, value in zip(labels, values, strict=True):
+        sums[label] = sums.get(label, 0.0) + value
+        sizes[label] = sizes.get(label, 0) + 1
+    bounded = min(values) >= 0.0 and max(values) <= 1.0
     yes_no = all(v == 0.0 or v == 1.0 for v in values)
-    if bounded and ((yes_no and count == len(values)) or min(values) == max(values)):
+    means = Counter(round(total / sizes[label], 9) for label, total in sums.items())
+    apart = len(sums) - max(means.values())
+    if bounded and (apart < FEW_APART or (yes_no and len(sums) == len(values))):
         return score_interval(values, clusters)
     low, high = cluster_bootstrap(values, clusters, resamples)
     if bounded and low is not None and high is not None:

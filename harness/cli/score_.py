@@ -66,13 +66,14 @@ def command(
 
 
 def _print_moved(moved: Sequence[Change]) -> None:
+    from ..board.formats import visible
     from .tables import print_table
 
     if not moved:
         return
     rows = [
         (
-            f"{change.sample} (seed {change.seed}, repeat {change.repeat})",
+            f"{visible(change.sample)} (seed {change.seed}, repeat {change.repeat})",
             f"{change.before:.3f} {change.class_before}",
             f"{change.after:.3f} {change.class_after}",
         )

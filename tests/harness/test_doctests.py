@@ -22,5 +22,11 @@ def modules():
 
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_examples_in_docstrings_hold(name):
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] in ("harness", "harness_plugins"):
+            raise
+        pytest.skip(f"{name} needs {error.name}, which is not installed")
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0

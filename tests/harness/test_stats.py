@@ -14,6 +14,7 @@ from scipy import stats as scipy_stats
 
 from harness.stats import (
     cluster_bootstrap,
+    cluster_key,
     cluster_t,
     grouped_means,
     incomplete_beta,
@@ -123,3 +124,15 @@ def test_grouped_means_split_by_group():
     assert metrics[""].value == 0.5
     assert (metrics["a"].value, metrics["b"].value) == (0.0, 1.0)
     assert math.isclose(metrics["b"].low, wilson(20, 20).low)
+
+
+def test_clusters_may_be_keys_in_place_of_names():
+    values = [0.0, 1.0, 0.25, 0.5, 1.0, 0.0] * 20
+    names = [f"pair-{i // 3 % 30}" for i in range(len(values))]
+    keys = [cluster_key(name) for name in names]
+    assert len(set(keys)) == len(set(names)) == 30
+    assert mean_metric("score", values, keys) == mean_metric("score", values, names)
+    order = sorted(range(len(values)), key=lambda i: (i % 7, i))
+    shuffled = [values[i] for i in order], [keys[i] for i in order]
+    again = mean_metric("score", *shuffled)
+    assert again.low == pytest.approx(mean_metric("score", values, keys).low, abs=1e-12)

@@ -1,0 +1,1 @@
+"""The parts of leaderboards: stored runs, arenas and columns, cells, ranks, formats."""

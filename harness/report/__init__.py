@@ -1,0 +1,1 @@
+"""Leaderboards to look at: one self-contained HTML page, and plots."""

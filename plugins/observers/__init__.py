@@ -1,0 +1,1 @@
+"""Loggers on the observing hooks: TensorBoard, Weights & Biases."""
