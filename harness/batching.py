@@ -51,7 +51,7 @@ class ModelQueue:
         return reply
 
     async def _ask_counted(self, request: Request) -> Reply:
-        tokens = self.model.count_tokens(request.messages)
+        tokens = await self.model.measure(request.messages)
         room = self.model.context_length
         longest = None if room is None else room - request.decoding.max_tokens
         if tokens is not None and longest is not None and tokens > longest:

@@ -54,6 +54,7 @@ class Model:
     concurrency: int = 0
     incidental: frozenset[str] = frozenset()
     device_share: float = 0.0
+    depth: int = 0
 
     async def generate(self, request: Request) -> Reply:
         """Answer one request. Raises ProviderError for faults that a retry may mend."""
@@ -73,6 +74,10 @@ class Model:
         """Tokens of a rendered prompt, for budgets and batches (None: not known here)."""
         return None
 
+    async def measure(self, messages: Sequence[Message]) -> int | None:
+        """`count_tokens` while a run goes on; a back end may do it beside the loop."""
+        return self.count_tokens(messages)
+
     def estimate(self, prompts: int, prompt_tokens: float, reply_tokens: float) -> Estimate:
         """What ``prompts`` requests with these mean token counts will take."""
         return Estimate()
@@ -86,9 +91,10 @@ class Model:
         prompt_ids: Sequence[Sequence[int]],
         spans: Sequence[tuple[int, int]],
         layers: Sequence[int],
-        pooling: str,
+        pooling: str | Sequence[str],
     ) -> Any:
-        """Pooled hidden states, an array (prompts, layers, width); for probing."""
+        """Pooled hidden states, an array (prompts, layers, width), or (prompts, poolings, layers,
+        width) where several poolings are named; for probing. ``depth`` counts the layers."""
         raise NotImplementedError(f"{type(self).__name__}.hidden_states")
 
     def close(self) -> None:

@@ -194,13 +194,19 @@ class Job:
 
 
 class Planner:
-    """Makes jobs; each model and opponent is loaded once and shared by the jobs that name it."""
+    """Makes jobs; each model and opponent is loaded once and shared by the jobs that name it, and
+    by planners that share ``loaded``."""
 
-    def __init__(self, settings: RunSettings, registry: Registry) -> None:
+    def __init__(
+        self,
+        settings: RunSettings,
+        registry: Registry,
+        loaded: dict[str, Contender] | None = None,
+    ) -> None:
         settings.check()
         self.settings = settings
         self.registry = registry
-        self._models: dict[str, Contender] = {}
+        self._models: dict[str, Contender] = {} if loaded is None else loaded
 
     def check(self) -> None:
         """Raise HarnessError for names and options that do not exist, before anything is loaded."""
