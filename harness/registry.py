@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -67,8 +67,10 @@ class Registry:
         allowed = _allowed()
         for entry in entries:
             key = (entry.kind, entry.name)
-            if key in self.entries:
-                first = self.entries[key]
+            first = self.entries.get(key)
+            if first is not None and replace(entry, source=first.source) == first:
+                continue  # the same file twice: an installed harness in a checkout of its own
+            if first is not None:
                 raise HarnessError(
                     f"two plugins register the {entry.kind} {entry.name!r}: {first.source} and "
                     f"{entry.source}; rename one of them"

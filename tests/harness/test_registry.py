@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +67,15 @@ def test_bad_entries_are_named(tmp_path, text, message):
 def test_missing_registry_file_is_named(tmp_path):
     with pytest.raises(HarnessError, match="no such file"):
         Registry.load(tmp_path / "absent.toml")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_same_entry_twice_is_one(tmp_path):
+    """An installed harness, used in a checkout: both hold the same registry.toml."""
+    (tmp_path / "copy.toml").write_bytes((ROOT / "registry.toml").read_bytes())
+    assert Registry.load(tmp_path / "copy.toml").names("task") == Registry.load().names("task")
 
 
 def test_double_name_is_an_error_that_names_both(tmp_path):
