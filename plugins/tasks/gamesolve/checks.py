@@ -20,6 +20,7 @@ from itertools import product
 from harness.types import HarnessError, Json, Sample
 
 from .canonical import canonical
+from .foreign import label_problems
 from .games import Game, Strategy
 from .items import split_of
 from .presets import plan
@@ -54,9 +55,9 @@ def file_problems(sample: Sample) -> list[str]:
     """What is wrong with the truth of one sample, or with the labels that a file gave it."""
     kind = sample.data["kind"]
     if kind in ("nash", "pure_equilibria"):
-        return [*_nash_problems(sample), *_reference_problems(sample)]
+        return [*_nash_problems(sample), *label_problems(sample)]
     if kind in ("best_response", "best_response_pure"):
-        return [*_response_problems(sample), *_reference_problems(sample)]
+        return [*_response_problems(sample), *label_problems(sample)]
     return list(_skill_problems(sample))
 
 
@@ -182,26 +183,6 @@ def _numbers(texts: Sequence[str]) -> Strategy:
 
 def _middle(points: Sequence[Strategy]) -> Strategy:
     return tuple(sum(column) / Fraction(len(points)) for column in zip(*points, strict=True))
-
-
-# Labels that came with a file
-
-
-def _reference_problems(sample: Sample) -> Iterator[str]:
-    """Where the labels of a record in the reference study's schema are not the whole truth."""
-    label, truth = sample.data.get("reference_truth"), sample.truth
-    if not isinstance(label, dict):
-        return
-    if "equilibria" in label and "equilibria" in truth:
-        listed, exact = len(label["equilibria"]), len(truth["equilibria"])
-        if listed < exact or truth["continuum"]:
-            more = ", and there is a continuum" if truth["continuum"] else ""
-            yield f"its label lists {listed} of {exact} extreme equilibria{more}"
-        stated = label.get("equilibrium_class")
-        if stated != truth["class"]:
-            yield f"its label says {stated}, and the class is {truth['class']}"
-    if "best_response_actions" in label and sorted(label["best_response_actions"]) != truth["best"]:
-        yield f"its label says {label['best_response_actions']}, and best are {truth['best']}"
 
 
 # The set as a whole

@@ -143,7 +143,8 @@ def test_labels_that_are_not_the_whole_truth_are_reported(file):
     right = response_record(id="r")
     samples = read(Source("gamesolve", file=file(nash_record(), continuum, wrong, right)), "all")
     found = list(problems(samples, ""))
-    assert len(found) == 5
+    assert len(found) == 6
+    assert any("equilibrium 2 is none: the row player gains 1" in text for text in found)
     assert any("lists 2 of 3 extreme equilibria" in text for text in found)
     assert any("there is a continuum" in text for text in found)
     assert any("says pure, and the class is both" in text for text in found)
