@@ -16,6 +16,7 @@ from .types import Json, Record
 if TYPE_CHECKING:
     from .registry import Registry
     from .store import RunFolder
+    from .trainer import TrainJob
 
 
 class Observers:
@@ -54,6 +55,10 @@ class Observers:
     def run_finished(self, run: RunFolder, summary: Mapping[str, Json]) -> None:
         """See `harness.hookspecs.run_finished`."""
         self._broadcast("run_finished", run=run, summary=summary)
+
+    def train_step_logged(self, job: TrainJob, step: int, figures: Mapping[str, float]) -> None:
+        """See `harness.hookspecs.train_step_logged`."""
+        self._broadcast("train_step_logged", job=job, step=step, figures=figures)
 
     def _broadcast(self, hook: str, **arguments: object) -> None:
         for name in list(self.managers):

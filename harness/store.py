@@ -65,7 +65,7 @@ class RunFolder:
         path = expect if expect is not None else root / f"{_slug(label)}--{identity[:10]}"
         try:
             path.mkdir(parents=True, exist_ok=True)
-            lock = _acquire(path)
+            lock = acquire(path)
         except OSError as error:
             raise HarnessError(
                 f"{path}: cannot be written: {error.strerror}; choose another --out"
@@ -201,7 +201,9 @@ def _existing(path: Path, identity: str) -> dict[str, Json] | None:
     return manifest
 
 
-def _acquire(path: Path) -> int:
+def acquire(path: Path) -> int:
+    """Lock a folder for this process; the descriptor holds the lock. Raises HarnessError when
+    another process has it."""
     import fcntl
 
     lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.paths import cache_dir
 from harness.progress import track
+from harness.training.checkpoints import ensure_weights
 from harness.types import HarnessError
 
 STEP_FOLDERS: Final = ("global_step_{}", "checkpoint-{}", "step-{}", "step_{}")
@@ -123,6 +124,8 @@ def _step(parent: Path, step: str) -> Path:
         folder = parent / pattern.format(step)
         if not step or not folder.is_dir():
             continue
+        if list(folder.glob("**/model_world_size_*.pt")):
+            return _checked(ensure_weights(folder))  # a step of training, still in shards
         for inner in INNER_FOLDERS:
             if (folder / inner / "config.json").is_file():
                 return _checked(folder / inner)

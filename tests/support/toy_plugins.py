@@ -77,6 +77,7 @@ class Duel(Task):
             yield Sample(
                 id=f"duel-{i}",
                 split=split,
+                canonical=f"duel-{split}-{i}",
                 data={"model_seat": i % 2},
                 group=f"seat{i % 2}",
                 cluster=f"pair{i // 2}",
@@ -130,6 +131,17 @@ class Length(Reward):
 
     def score(self, sample, outcome):
         return Score(min(1.0, len(outcome.moves[-1].reply.text) / 10))
+
+
+class Letters(Reward):
+    """The share of twelve characters that are lower-case letters: a hill to climb."""
+
+    name = "letters"
+
+    def score(self, sample, outcome):
+        text = outcome.moves[-1].reply.text[:12]
+        count = sum("a" <= c <= "z" for c in text)
+        return Score(count / 12, {"letters": count / 12})
 
 
 class Returns(Reward):
@@ -206,4 +218,4 @@ def create_model(name, options):
 
 @hookimpl
 def create_reward(name, options):
-    return {"exact": Exact, "length": Length, "returns": Returns}[name](options)
+    return {"exact": Exact, "length": Length, "letters": Letters, "returns": Returns}[name](options)

@@ -1,0 +1,1 @@
+"""Trainers: SFT and GRPO on verl."""
