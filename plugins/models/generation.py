@@ -55,7 +55,7 @@ class Generator:
         self.ends = end_tokens(model, tokenizer)
         self.device: torch.device = model.device
         self.produced = 0
-        """Tokens generated so far, for the progress display; those of ``ignore_end`` do not count."""
+        """Tokens generated so far, for the progress display, without those of ``ignore_end``."""
 
     @torch.inference_mode()
     def run(self, rows: Sequence[Row], ignore_end: bool = False) -> None:

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -106,13 +107,34 @@ class TransformersModel(Model):
         prompt_ids: Sequence[Sequence[int]],
         spans: Sequence[tuple[int, int]],
         layers: Sequence[int],
-        pooling: str,
+        pooling: str | Sequence[str],
     ) -> Any:
-        """Pooled outputs of decoder blocks (see `hidden`), float32 (prompts, layers, width)."""
+        """Pooled outputs of decoder blocks (see `hidden`), float32 (prompts, layers, width), or
+        (prompts, poolings, layers, width) where several poolings are named."""
         from .hidden import pooled_states
 
         bound = min(self.batch_tokens, CPU_BATCH[1])
         return pooled_states(self.model, prompt_ids, spans, layers, pooling, bound)
+
+    @property
+    def depth(self) -> int:  # type: ignore[override]  # the core only reads it
+        """Decoder blocks."""
+        return int(self.model.config.get_text_config().num_hidden_layers)
+
+    def random_weights(self, seed: int) -> None:
+        """Start the architecture afresh: a control that has learnt nothing."""
+        from .hidden import random_weights
+
+        random_weights(self.model, seed)
+        self.identity = f"{self.identity}-random-{seed}"
+
+    def steered(
+        self, layer: int, direction: Any, strength: float, ablate: bool = False
+    ) -> AbstractContextManager[None]:
+        """Within it, a direction is added to, or removed from, the output of a block."""
+        from .hidden import steered
+
+        return steered(self.model, layer, direction, strength, ablate)
 
     # What it is and what it takes
 
