@@ -28,6 +28,8 @@ class GTBenchReward(Reward):
     version = "1"
 
     def score(self, sample: Sample, outcome: Outcome) -> Score:
+        if "worth" in outcome.data:  # one decision, not an episode
+            return Score(outcome.data["worth"], {"forfeit": float(outcome.data["action"] is None)})
         course = Course.of(outcome)
         return Score(
             course.payoff,

@@ -7,21 +7,32 @@ until a position is started.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from harness import hookimpl
-from harness.types import Json
+from harness.types import HarnessError, Json
 
 if TYPE_CHECKING:
     from harness.task import Task
 
+MODES: Final = {
+    "match": ("task", "GTBench"),
+    "policy": ("policy", "PolicyTask"),
+    "belief": ("belief", "BeliefTask"),
+}
+"""The module and class of each value of the option ``mode``."""
+
 
 @hookimpl
 def create_task(name: str, options: Mapping[str, Json]) -> Task:
-    """The hook of tasks."""
-    from .task import GTBench
-
-    return GTBench(options)
+    """The hook of tasks: ``mode`` names one of `MODES`."""
+    mode = str(options.get("mode") or "match")
+    if mode not in MODES:
+        raise HarnessError(f"mode={mode!r} is unknown; choose from {', '.join(MODES)}")
+    module, kind = MODES[mode]
+    made: type[Task] = getattr(import_module(f".{module}", __name__), kind)
+    return made(options)
 
 
 def doctor() -> Iterator[tuple[str, bool, str]]:

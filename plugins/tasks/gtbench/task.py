@@ -17,6 +17,7 @@ opponent's moves, a search) depends on the seed of the rollout.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -68,6 +69,10 @@ class GTBench(Task):
         self.decoding = self.plan.decoding  # type: ignore[misc]  # a preset brings its own
         if len(self.plan.variants) > 1:
             self.columns = (*self.columns, "relabelled.difference")  # type: ignore[misc]
+        if self.options.get("regret"):
+            self.columns = (*self.columns, "optimal", "regret")  # type: ignore[misc]
+        if self.options.get("variates"):
+            self.columns = (*self.columns, "return.aivat", "aivat.saving")  # type: ignore[misc]
         if self.plan.conduct.substitute:
             self.columns = (*self.columns, "return.substituted")  # type: ignore[misc]
 
@@ -121,7 +126,12 @@ class GTBench(Task):
         model = sample.data["model_seat"]
         seats[model] = self._agent(seats[model])
         episode = Episode(self._skin(sample), sample, seats, rng, self.plan.conduct)
-        return await episode.play()
+        outcome = await episode.play()
+        if not self.options.get("variates"):
+            return outcome
+        from .variates import known
+
+        return replace(outcome, data={**outcome.data, "opponent": known(seats[1 - model])})
 
     def _agent(self, player: Player) -> Player:
         """The player, wrapped as the option says; players that read no messages stay bare."""
@@ -144,6 +154,11 @@ class GTBench(Task):
     # Reporting and training
 
     def metrics(self, records: Iterable[Record]) -> list[Metric]:
+        if self.options.get("regret") or self.options.get("variates"):
+            from . import extras
+
+            chosen = (bool(self.options.get(name)) for name in ("regret", "variates"))
+            return extras.summarise(self.plan, records, *chosen)
         from .metrics import summarise
 
         return summarise(self.plan, records)

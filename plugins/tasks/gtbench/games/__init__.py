@@ -16,7 +16,9 @@ from .breakthrough import Breakthrough
 from .connect4 import ConnectFour
 from .holdem import LeducHoldem, LimitHoldem
 from .kuhn import KuhnPoker
+from .leduc import LeducPoker
 from .liars_dice import LiarsDice
+from .matrix import MATRIX
 from .negotiation import Negotiation
 from .nim import Nim
 from .pig import Pig
@@ -41,6 +43,9 @@ MORE: tuple[type[Game], ...] = (LimitHoldem, LeducHoldem, Uno)
 GAMES: dict[str, Game] = {kind.key: kind() for kind in (*TEN, *MORE)}
 """Every game by its key."""
 
+SMALL: dict[str, Game] = {kind.key: kind() for kind in (LeducPoker, *MATRIX)}
+"""Games that are asked information set by information set (`mode=policy`), and not played."""
+
 DEFAULT_GAMES = tuple(kind.key for kind in TEN)
 """The ten games that are played unless others are named."""
 
@@ -48,7 +53,7 @@ DEFAULT_GAMES = tuple(kind.key for kind in TEN)
 def game(key: str) -> Game:
     """A game by its key. Raises HarnessError for an unknown one."""
     try:
-        return GAMES[key]
+        return GAMES.get(key) or SMALL[key]
     except KeyError:
         raise HarnessError(f"gtbench has no game {key!r}; choose from {', '.join(GAMES)}") from None
 
