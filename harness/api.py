@@ -164,6 +164,15 @@ def evaluate(
             planner.close()
 
 
+def evaluate_job(
+    runner: asyncio.Runner, job: Job, observers: Observers, quiet: bool = False
+) -> Run:
+    """Run one job, or go on with it; the models stay loaded."""
+    run = _evaluate(runner, job, observers, quiet, False)
+    assert run is not None
+    return run
+
+
 def _evaluate(
     runner: asyncio.Runner, job: Job, observers: Observers, quiet: bool, dry_run: bool
 ) -> Run | None:

