@@ -9,13 +9,14 @@ task, options, data, model, players, decoding, seeds, split, versions; not limit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from . import __version__
+from .asked import decoding_of, reward_terms
 from .batching import ModelQueue
 from .model import Model
 from .player import ModelPlayer, Player, PlayerFactory, Seat
@@ -219,7 +220,7 @@ class Planner:
                 known = [option for entry in entries for option in entry.options]
                 tasks = ", ".join(self.settings.tasks)
                 raise HarnessError(f"--set {key}: no option of {tasks}{nearest(key, known)}")
-        for _, name in _reward_terms(self.settings.reward):
+        for _, name in reward_terms(self.settings.reward):
             self.registry.entry("reward", name)
         for name in self.settings.models:
             self.registry.for_model(name)
@@ -237,14 +238,14 @@ class Planner:
         contender = self.contender(model_name)
         opponent = self._opponent(task)
         share_devices(contender, opponent)
-        decoding = _decoding(task.decoding, self.settings.decoding)
+        decoding = decoding_of(task.decoding, self.settings.decoding)
         shots = self._shots(task)
         spec = self._spec(task, contender, opponent, reward, decoding)
         return Job(self.settings, task, contender, opponent, reward, decoding, shots, spec)
 
     def reward(self, task: Task) -> Reward:
         """The reward that the user or the task names, or the weighted sum ``a=0.8,b=0.2``."""
-        terms = _reward_terms(self.settings.reward or task.reward)
+        terms = reward_terms(self.settings.reward or task.reward)
         if not terms:
             raise HarnessError(f"{task.name} names no reward; give --reward NAME")
         if self.settings.reward or len(self.settings.tasks) == 1:
@@ -409,35 +410,3 @@ def _jsonable(options: Mapping[str, Json], *contenders: Contender | None) -> dic
     models = [c.model for c in contenders if c is not None and c.model is not None]
     kept = (key for key in options if not all(key in model.incidental for model in models))
     return {key: options[key] for key in sorted(kept)}
-
-
-def _reward_terms(text: str) -> Sequence[tuple[float, str]]:
-    """``a`` or ``a=0.8,b=0.2`` as (weight, name) pairs; the weights of a sum must make 1."""
-    terms: list[tuple[float, str]] = []
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, weight = part.partition("=")
-        try:
-            terms.append((float(weight) if equals else 1.0, name.strip()))
-        except ValueError:
-            raise HarnessError(f"--reward {text}: {weight!r} is no weight") from None
-    if len(terms) > 1 and (
-        any(w < 0 for w, _ in terms) or abs(sum(w for w, _ in terms) - 1.0) > 1e-9
-    ):
-        raise HarnessError(f"--reward {text}: the weights must be positive and sum to 1")
-    if len(terms) == 1 and terms[0][0] != 1.0:
-        raise HarnessError(f"--reward {text}: a single reward has the weight 1")
-    return terms
-
-
-def _decoding(default: Decoding, changes: Mapping[str, Json]) -> Decoding:
-    decoding = replace(default, **changes)
-    checks = (
-        (decoding.temperature >= 0, "--temperature must be 0 (greedy) or more"),
-        (0 < decoding.top_p <= 1, "--top-p must lie in (0, 1]"),
-        (decoding.top_k >= 0, "--top-k must be 0 (off) or more"),
-        (decoding.max_tokens >= 1, "--max-tokens must be at least 1"),
-    )
-    for holds, message in checks:
-        if not holds:
-            raise HarnessError(message)
-    return decoding
