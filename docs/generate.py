@@ -30,7 +30,9 @@ def cli_page() -> str:
     """The help of every verb."""
     parts = ["# Commands", "", "Generated from `--help` by `docs/generate.py`."]
     for name, command in commands("harness", cli):
-        context = click.Context(command, info_name=name, max_content_width=WIDTH)
+        context = click.Context(
+            command, info_name=name, max_content_width=WIDTH, **cli.context_settings
+        )
         context.terminal_width = WIDTH
         parts += ["", f"## {name}", "", "```text", command.get_help(context).rstrip(), "```"]
     return "\n".join(parts) + "\n"
@@ -40,7 +42,7 @@ def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Com
     """A command and all below it."""
     yield name, command
     if isinstance(command, click.Group):
-        context = click.Context(command)
+        context = click.Context(command, **cli.context_settings)
         for verb in command.list_commands(context):
             below = command.get_command(context, verb)
             if below is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_generated_pages_are_up_to_date(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-    for name, text in generate["pages"]().items():
-        assert (ROOT / "docs" / "reference" / name).read_text() == text, name
+def test_generated_pages_are_up_to_date(tmp_path):
+    """In a process of its own: click keeps the help option of the first context that it sees."""
+    words = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def commands_in(path):

@@ -29,7 +29,12 @@ def command(out, concurrency=16):
 def start(out, **more):
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     return subprocess.Popen(
-        command(out, **more), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(out, **more),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A shell's background job ignores Ctrl-C, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
