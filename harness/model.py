@@ -14,9 +14,9 @@ batches (see `harness.batching`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from .player import Player, Seat
 from .types import Json, Message, Reply, Request
@@ -99,3 +99,17 @@ class Model:
 
     def close(self) -> None:
         """Release what the model holds."""
+
+
+DEVICE: Final = 0.95
+"""The share of a device's memory that the models of a run may take together."""
+
+
+def share_devices(models: Iterable[Model]) -> None:
+    """Where models would take more of a device than there is, scale their shares down in
+    proportion: two that ask for 0.9 get 0.475 each. One model in two seats counts once."""
+    known = {id(model): model for model in models}
+    asked = sum(model.device_share for model in known.values())
+    if len(known) > 1 and asked > DEVICE + 1e-9:
+        for model in known.values():
+            model.device_share *= DEVICE / asked

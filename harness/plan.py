@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from . import __version__
 from .asked import decoding_of, reward_terms
 from .batching import ModelQueue
-from .model import Model
+from .model import Model, share_devices
 from .player import ModelPlayer, Player, PlayerFactory, Seat
 from .registry import Registry, nearest
 from .reward import Reward, WeightedReward
@@ -237,7 +237,7 @@ class Planner:
         reward = self.reward(task)
         contender = self.contender(model_name)
         opponent = self._opponent(task)
-        share_devices(contender, opponent)
+        share_devices(c.model for c in (contender, opponent) if c is not None and c.model)
         decoding = decoding_of(task.decoding, self.settings.decoding)
         shots = self._shots(task)
         spec = self._spec(task, contender, opponent, reward, decoding)
@@ -388,20 +388,6 @@ def _describe_reward(reward: Reward) -> Json:
         return [{"weight": w, **_describe_reward(r)} for w, r in reward.members]
     options = {k: v for k, v in reward.options.items() if k not in reward.incidental}
     return {"name": reward.name, "version": reward.version, "options": options}
-
-
-DEVICE: Final = 0.95
-"""The share of a device's memory that two models of a run may take together."""
-
-
-def share_devices(*contenders: Contender | None) -> None:
-    """Where the models in the seats would take more of a device than there is, scale their shares
-    down in proportion: two that ask for 0.9 get 0.475 each."""
-    models = {id(c.model): c.model for c in contenders if c is not None and c.model is not None}
-    asked = sum(model.device_share for model in models.values())
-    if len(models) > 1 and asked > DEVICE + 1e-9:
-        for model in models.values():
-            model.device_share *= DEVICE / asked
 
 
 def _jsonable(options: Mapping[str, Json], *contenders: Contender | None) -> dict[str, Json]:

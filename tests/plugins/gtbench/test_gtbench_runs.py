@@ -9,7 +9,7 @@ import game_models
 import pytest
 
 import harness
-from harness.plan import Contender, share_devices
+from harness.model import share_devices
 from harness.registry import Registry
 from harness.types import HarnessError
 
@@ -132,7 +132,7 @@ def test_vllm_engines_start_with_their_share():
     models = [object.__new__(VllmModel) for _ in range(2)]
     for model in models:
         model.start = Start({"gpu_memory_utilization": 0.9, "seed": 0})
-    share_devices(*(Contender(str(n), "", model) for n, model in enumerate(models)))
+    share_devices(models)
     for model in models:
         assert model.start.arguments == {"gpu_memory_utilization": 0.475, "seed": 0}
 
