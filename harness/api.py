@@ -16,8 +16,9 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,7 @@ from .registry import Registry
 from .store import RunFolder, read_records
 from .summary import summarise
 from .task import Task
-from .types import HarnessError, Json, Record
+from .types import HarnessError, Json, Record, Sample
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 CONCURRENCY: Final = 128
 """Rollouts in flight, unless the user says otherwise."""
+
+CHUNK: Final = 256
+"""Prompts that are counted at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,30 +257,38 @@ def make_plan(job: Job) -> Plan:
     turns = 0.0
     groups: set[str] = set()
     counted = model is not None and _countable(job, model)
-    for sample in job.samples():
-        count += 1
-        turns += job.task.turns(sample)
-        if sample.group not in groups:
-            groups.add(sample.group)
-            job.players(sample, 0)  # a player that cannot play it says so before the run
+    for some in _chunks(job.samples()):
+        for sample in some:
+            count += 1
+            turns += job.task.turns(sample)
+            if sample.group not in groups:
+                groups.add(sample.group)
+                job.players(sample, 0)  # a player that cannot play it says so before the run
         if not counted or model is None:
             continue
-        size = model.count_tokens(job.prepare(tuple(job.task.messages(sample))))
-        if size is None:
-            counted = False
-            continue
-        tokens += size
+        prompts = [job.prepare(tuple(job.task.messages(sample))) for sample in some]
+        sizes = [size for size in model.count_all(prompts) if size is not None]
+        counted = len(sizes) == len(some)
+        tokens += sum(sizes)
         room = model.context_length
-        if room is not None and size + job.decoding.max_tokens > room:
-            raise HarnessError(
-                f"{job.task.name}: the prompt of {sample.id} has {size} tokens and its reply up to "
-                f"{job.decoding.max_tokens}, but {job.contender.name} takes {room} in all; lower "
-                "--max-tokens or choose a model with a longer context"
-            )
+        for sample, size in zip(some, sizes, strict=False):
+            if counted and room is not None and size + job.decoding.max_tokens > room:
+                raise HarnessError(
+                    f"{job.task.name}: the prompt of {sample.id} has {size} tokens and its reply "
+                    f"up to {job.decoding.max_tokens}, but {job.contender.name} takes {room} in "
+                    "all; lower --max-tokens or choose a model with a longer context"
+                )
     if count == 0:
         raise HarnessError(f"{job.task.name}: the split {job.settings.split!r} has no samples")
     mean = tokens / count if counted else None
     return Plan(job, count, count * job.rollouts, mean, None, None, turns / count)
+
+
+def _chunks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """The samples, a few at a time: a model may count their tokens side by side."""
+    rest = iter(samples)
+    while some := list(islice(rest, CHUNK)):
+        yield some
 
 
 def estimated(plan: Plan, left: int | None = None) -> Plan:

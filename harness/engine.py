@@ -84,7 +84,7 @@ class Engine:
         workers = [asyncio.create_task(self._work(items)) for _ in range(self.concurrency)]
         committer = asyncio.create_task(self._commit_regularly())
         try:
-            await _first_failure([*workers, committer], workers)
+            await _first_failure(committer, workers)
         finally:
             for task in workers:
                 task.cancel()
@@ -192,14 +192,26 @@ class Engine:
         return score
 
 
-async def _first_failure(
-    tasks: list[asyncio.Task[None]], workers: list[asyncio.Task[None]]
-) -> None:
-    """Wait until all workers are done, or raise what any task raised first."""
-    pending = set(tasks)
-    unfinished = set(workers)
-    while unfinished:
-        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-        unfinished -= done
+async def _first_failure(committer: asyncio.Task[None], workers: list[asyncio.Task[None]]) -> None:
+    """Wait until all workers are done, or raise what any task raised first.
+
+    Callbacks, since `asyncio.wait` looks at all tasks again for each that ends.
+    """
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(workers)
+
+    def note(task: asyncio.Task[None]) -> None:
+        nonlocal left
+        left -= task is not committer
+        if over.done():
+            return
+        if task.cancelled():
+            over.cancel()
+        elif (error := task.exception()) is not None:
+            over.set_exception(error)
+        elif left == 0:
+            over.set_result(None)
+
+    for task in (committer, *workers):
+        task.add_done_callback(note)
+    await over

@@ -74,6 +74,10 @@ class Model:
         """Tokens of a rendered prompt, for budgets and batches (None: not known here)."""
         return None
 
+    def count_all(self, prompts: Sequence[Sequence[Message]]) -> list[int | None]:
+        """`count_tokens` of many prompts; a back end may do them side by side."""
+        return [self.count_tokens(messages) for messages in prompts]
+
     async def measure(self, messages: Sequence[Message]) -> int | None:
         """`count_tokens` while a run goes on; a back end may do it beside the loop."""
         return self.count_tokens(messages)

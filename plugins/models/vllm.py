@@ -129,6 +129,13 @@ class VllmModel(Model):
         self._longest = max(self._longest, count)
         return count
 
+    def count_all(self, prompts: Sequence[Sequence[Message]]) -> list[int | None]:
+        """`count_tokens` of many prompts, in threads."""
+        asked = [tuple(messages) for messages in prompts]
+        counts = [len(ids) for ids in self._threads.map(self._render, asked)]
+        self._longest = max(self._longest, *counts, 0)
+        return list(counts)
+
     async def measure(self, messages: Sequence[Message]) -> int:
         """`count_tokens` in a thread: tokenizers let the loop go on meanwhile."""
         asked = tuple(messages)
