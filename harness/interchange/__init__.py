@@ -1,0 +1,1 @@
+"""Runs in the formats of other tools: Inspect's log, and lm-eval's results."""

@@ -1,0 +1,1 @@
+"""The page: HTML, styles and scripts, handed out by `harness.viewer.files`."""
