@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import platform
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -15,27 +12,26 @@ from ..types import HarnessError
 from .options import json_option, registry_option
 
 
-class Finding(NamedTuple):
-    """One row: what was looked at, whether it is in order, what to do or what was found."""
-
-    subject: str
-    ok: bool
-    advice: str
-
-
 @click.command("doctor")
 @click.option("--games", is_flag=True, help="Classify all games of the game libraries (minutes).")
 @registry_option
 @json_option
 def command(games: bool, registry_file: Path | None, as_json: bool) -> int:
-    """Check Python, packages, disk, cache, registry and plugins. Exit code 1 on a finding.
+    """Check what this machine has, and say what to install or change.
+
+    Versions, optional parts, driver and GPU, memory, disk, cache, registry, each plugin, and
+    whether the built-in ones are ours. Exit code 1 on a finding.
 
     With --games: every environment that the installed game libraries register is made and played
     in a process of its own, and the table says which run and why the others do not.
     """
     if games:
         return _games(registry_file, as_json)
-    rows = list(_findings(registry_file))
+    from ..board.formats import visible
+    from ..machine import PACKAGE, findings, missing_extras
+    from ..progress import track
+
+    rows = list(track(findings(registry_file), "looking"))
     if as_json:
         import json
 
@@ -43,19 +39,13 @@ def command(games: bool, registry_file: Path | None, as_json: bool) -> int:
     else:
         width = max(len(row.subject) for row in rows)
         for row in rows:
-            print(f"{'ok  ' if row.ok else 'FAIL'}  {row.subject:{width}}  {row.advice}")
+            print(f"{'ok  ' if row.ok else 'FAIL'}  {row.subject:{width}}  {visible(row.advice)}")
+        lacking = [extra for extra, missing in missing_extras().items() if missing]
+        if lacking:
+            print(f"all optional parts: pip install '{PACKAGE}[{','.join(lacking)}]'")
         bad = sum(not row.ok for row in rows)
         print(f"{bad} findings" if bad else "all in order")
     return int(any(not row.ok for row in rows))
-
-
-def _findings(registry_file: Path | None) -> Iterator[Finding]:
-    version = platform.python_version_tuple()
-    fresh = (int(version[0]), int(version[1])) >= (3, 11)
-    yield Finding("Python", fresh, platform.python_version() + ("" if fresh else ": 3.11 or later"))
-    yield from _packages()
-    yield from _places()
-    yield from _plugins(registry_file)
 
 
 def _games(registry_file: Path | None, as_json: bool) -> int:
@@ -124,66 +114,3 @@ def _print_games(rows: Sequence[Mapping[str, Any]]) -> None:
         told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
         print(f"{title}: {len(part)}: {told}")
     print(f"{sum(row['seconds'] for row in rows):.0f} CPU seconds")
-
-
-def _packages() -> Iterator[Finding]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    for name, needed in (
-        ("strategic-harness", True),
-        ("torch", True),
-        ("transformers", True),
-        ("pyarrow", True),
-        ("pandas", False),
-        ("vllm", False),
-    ):
-        try:
-            yield Finding(name, True, version(name))
-        except PackageNotFoundError:
-            missing = (
-                "missing: pip install strategic-harness" if needed else "not installed (optional)"
-            )
-            yield Finding(name, not needed, missing)
-    spec = importlib.util.find_spec("harness_plugins")
-    yield Finding("built-in plugins", spec is not None, "importable" if spec else "reinstall")
-
-
-def _places() -> Iterator[Finding]:
-    from ..paths import cache_dir
-
-    try:
-        folder = cache_dir()
-        free = shutil.disk_usage(folder).free / 2**30
-        yield Finding("cache", free > 2, f"{folder}, {free:.0f} GiB free")
-    except OSError as error:
-        yield Finding("cache", False, f"{error}; set HARNESS_CACHE to a folder you can write")
-    yield Finding("GPU", True, _gpu())
-
-
-def _gpu() -> str:
-    import subprocess
-
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    try:
-        found = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return "none: models run on the CPU"
-    return "; ".join(found.stdout.split("\n")).strip("; ")
-
-
-def _plugins(registry_file: Path | None) -> Iterator[Finding]:
-    from ..registry import Registry, load_module
-
-    registry = Registry.load(registry_file)
-    for problem in registry.problems:
-        yield Finding("registry", False, problem)
-    for entry in registry.entries.values():
-        subject = f"{entry.kind} {entry.name}"
-        try:
-            module = load_module(entry)
-        except HarnessError as error:
-            yield Finding(subject, bool(entry.extra), str(error))
-            continue
-        yield Finding(subject, True, entry.module)
-        for row in getattr(module, "doctor", tuple)():
-            yield Finding(*row)
