@@ -5,6 +5,7 @@
     python benchmarks/throughput.py games --model $M --out results      # 1 to 256 live episodes
     python benchmarks/throughput.py runs  --model $M --out results      # whole runs, with ledger
     python benchmarks/throughput.py shape --model $M --out results      # random weights, 3B shape
+    python benchmarks/throughput.py games --model $M --out results --replicas 4   # on Ray
     python benchmarks/throughput.py table --out results
 
 On a CPU, at a tiny size (with ``--backend transformers`` the peer is ``model.generate`` on
@@ -79,8 +80,9 @@ def _run_to_its_end(command: list[str], longest: float) -> int:
 
 def ratio(given: argparse.Namespace, label: str = "ratio", **more: Any) -> dict[str, Any]:
     """The harness's speed over that of the engine's own call."""
-    peer = part("peer", f"{label}-{given.backend}-peer", given, **more)
-    ours = part("ours", f"{label}-{given.backend}-ours", given, **more)
+    peer = part("peer", f"{label}-{given.backend}-peer", given, **{**more, "replicas": 0})
+    copies = f"-{given.replicas}-replicas" if given.replicas else ""
+    ours = part("ours", f"{label}-{given.backend}-ours{copies}", given, **more)
     figures = {"peer": peer, "ours": ours}
     for name in ("tokens_per_s", "requests_per_s", "tokens_per_cpu_s"):
         if peer.get(name):
@@ -92,7 +94,8 @@ def ratio(given: argparse.Namespace, label: str = "ratio", **more: Any) -> dict[
 
 def games(given: argparse.Namespace) -> dict[str, Any]:
     """Reply tokens a second of gtbench episodes at each number of live ones."""
-    found = part("games", f"games-{given.backend}", given)
+    copies = f"-{given.replicas}-replicas" if given.replicas else ""
+    found = part("games", f"games-{given.backend}{copies}", given)
     rates = {row["live"]: row["tokens_per_s"] for row in found["rows"]}
     first = rates[min(rates)]
     return {**found, "speedup": {live: round(rate / first, 1) for live, rate in rates.items()}}
@@ -186,6 +189,7 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=int, default=0, help="prompts of the warm-up, 0: all")
+    parser.add_argument("--replicas", type=int, default=0, help="of the harness's model, on Ray")
     parser.add_argument("--live", default="1,8,64,256", help="live episodes")
     parser.add_argument("--window", type=float, default=15.0, help="seconds for each of them")
     parser.add_argument("--game-tokens", type=int, default=64, help="reply tokens of a turn")
@@ -212,7 +216,8 @@ def main() -> int:
     stages = {"ratio": ratio, "games": games, "runs": runs, "shape": shape, "batches": batches}
     figures = stages[given.stage](given)
     text = json.dumps(figures, indent=2)
-    name = f"stage-{given.stage}-{given.backend}.json"
+    copies = f"-{given.replicas}-replicas" if given.replicas else ""
+    name = f"stage-{given.stage}-{given.backend}{copies}.json"
     (given.out / name).write_text(text + "\n")
     print(text)
     failed = any(run.get("exit_code") for run in figures.values() if isinstance(run, dict))

@@ -68,8 +68,9 @@ def planner(given: argparse.Namespace, task: str, **more: Any) -> tuple[Planner,
     if given.load_format != "auto":
         options["load_format"] = given.load_format
     settings = RunSettings(
-        (task,), (f"{given.backend}:{given.model}",), model_options=options, **more
-    )
+        (task,), (f"{given.backend}:{given.model}",), model_options=options,
+        replicas=given.replicas, **more,
+    )  # fmt: skip
     made = Planner(settings, Registry.load())
     return made, made.job(task, settings.models[0])
 
@@ -210,16 +211,10 @@ def _one_run(runner: asyncio.Runner, job: Job, root: Path) -> tuple[float, float
 
 
 def _forget(runner: asyncio.Runner, job: Job) -> None:
-    """Empty the prefix cache, and the rendered prompts: every round does all the work."""
-    model: Any = job.contender.model
-    getattr(model, "_rendered", {}).clear()
-    engine = getattr(model, "_engine", None)
-    if engine is not None:
-        runner.run(_reset(engine))
-
-
-async def _reset(engine: Any) -> None:
-    await engine.reset_prefix_cache()
+    """Every round does all the work: no prompt is known, no prefix cached."""
+    model = job.contender.model
+    assert model is not None
+    runner.run(model.forget())
 
 
 def _timed(call: Callable[[], int]) -> tuple[float, float, int]:
@@ -241,7 +236,7 @@ def _figures(
         "requests_per_s": round(median(requests / s for s, _, _ in rounds), 2),
         **machine(given),
     }
-    if given.backend == "transformers":  # vLLM's work is in other processes
+    if given.backend == "transformers" and not given.replicas:  # vLLM's work is in other processes
         figures["tokens_per_cpu_s"] = round(median(tokens / cpu for _, cpu, tokens in rounds), 1)
     return figures
 
@@ -298,7 +293,7 @@ def games(given: argparse.Namespace) -> Figures:
             rows.append(runner.run(_window(job, Path(folder, str(live)), live, given.window)))
         made.close()
     settings = {"task": "gtbench", "options": options, "max_tokens": given.game_tokens}
-    return {"rows": rows, **settings, **machine(given)}
+    return {"rows": rows, **machine(given), **settings}
 
 
 async def _window(job: Job, root: Path, live: int, seconds: float) -> Figures:

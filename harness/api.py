@@ -28,7 +28,7 @@ from .model import Model
 from .observers import Observers
 from .plan import Job, Planner, RunSettings
 from .registry import Registry
-from .store import RunFolder, read_records
+from .store import METRICS, RunFolder, read_records
 from .summary import summarise
 from .task import Task
 from .types import HarnessError, Json, Record, Sample
@@ -86,6 +86,7 @@ class Plan:
     memory: int | None
     turns: float = 1.0
     """Turns of the model in a rollout, on average."""
+    devices: str = ""
 
     def text(self) -> str:
         """One line for the user."""
@@ -98,9 +99,10 @@ class Plan:
             parts.append(f"about {self.prompt_tokens * asked:,.0f} prompt tokens")
             parts.append(f"at most {reply * asked:,.0f} reply tokens")
         if self.seconds is not None:
-            parts.append(f"at most about {max(1, round(self.seconds / 60))} min")
+            parts.append(f"at most about {_duration(self.seconds)}")
         if self.memory is not None:
-            parts.append(f"about {self.memory / 2**30:.1f} GiB")
+            on = f" on {self.devices}" if self.devices else ""
+            parts.append(f"about {self.memory / 2**30:.1f} GiB{on}")
         return f"{self.job.label}: {', '.join(parts)}"
 
 
@@ -151,7 +153,7 @@ def evaluate(
     observers = Observers.load(registry, settings.observers)
     with asyncio.Runner() as runner:
         try:
-            for model in settings.models:
+            for place, model in enumerate(settings.models, 1):
                 for task in settings.tasks:
                     label = f"{task} x {model}"
                     try:
@@ -163,7 +165,7 @@ def evaluate(
                     if result is not None:
                         yield label, result
                 if model != settings.opponent:
-                    planner.release(model)
+                    planner.release(model, settings.models[place:])
         finally:
             planner.close()
 
@@ -209,6 +211,9 @@ def _run_in(
     if old and old["complete"] and old["expected"] == plan.rollouts == known:
         if not quiet:
             print(f"complete: {folder.path} has all {known} records", file=sys.stderr)
+            if _changed_since(job.task, folder):
+                told = "changed after that; raise its version to run it again"
+                print(f"note: the code of {job.task.name} {told}", file=sys.stderr)
         return Run(folder.path, folder.manifest, old)
     if not quiet:
         print(estimated(plan, plan.rollouts - known).text(), file=sys.stderr, flush=True)
@@ -239,6 +244,17 @@ def _run_in(
     folder.finish(summary)
     observers.run_finished(folder, summary)
     return Run(folder.path, folder.manifest, summary)
+
+
+def _changed_since(task: Task, folder: RunFolder) -> bool:
+    """Whether the module of a task was written after a run's figures: whoever writes a plugin gets
+    old figures for new rules otherwise, and takes them for new ones."""
+    module = sys.modules.get(type(task).__module__)
+    try:
+        changed = Path(str(getattr(module, "__file__", None))).stat().st_mtime
+        return changed > (folder.path / METRICS).stat().st_mtime
+    except OSError:
+        return False
 
 
 def _concurrency(job: Job) -> int:
@@ -305,7 +321,20 @@ def estimated(plan: Plan, left: int | None = None) -> Plan:
     costs = [each.estimate(asked, *tokens) for each in models if each is not None]
     seconds = [cost.seconds for cost in costs if cost.seconds is not None]
     memory = [cost.memory for cost in costs if cost.memory is not None]
-    return replace(plan, seconds=sum(seconds) or None, memory=sum(memory) or None)
+    devices = " and ".join(sorted({cost.devices for cost in costs if cost and cost.devices}))
+    total = sum(seconds) or None, sum(memory) or None
+    return replace(plan, seconds=total[0], memory=total[1], devices=devices)
+
+
+def _duration(seconds: float) -> str:
+    """Minutes, or hours where they are many.
+
+    >>> _duration(20), _duration(5400), _duration(9000)
+    ('1 min', '90 min', '2.5 h')
+    """
+    if seconds < 2 * 3600:
+        return f"{max(1, round(seconds / 60))} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def _countable(job: Job, model: Model) -> bool:
@@ -320,7 +349,7 @@ def _details(job: Job) -> dict[str, Json]:
 
     model = job.contender.model
     described = dict(model.describe()) if model is not None else {}
-    training = trained_on(described.get("folder"))
+    training = trained_on(described.get("adapter")) or trained_on(described.get("folder"))
     return {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "model_name": job.contender.name,

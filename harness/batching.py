@@ -41,7 +41,7 @@ class ModelQueue:
 
     async def ask(self, request: Request) -> Reply:
         """Send one request and wait for the reply. Raises ProviderError, HarnessError."""
-        if self._native and self.model.context_length is None:
+        if self._native and (self.model.context_length is None or self.model.checks_length):
             reply = await self.model.generate(request)
         else:
             reply = await self._ask_counted(request)

@@ -24,10 +24,12 @@ from .types import Json, Message, Reply, Request
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will take: seconds of wall time and bytes of memory; None where unknown."""
+    """What a run will take: seconds of wall time and bytes of memory; None where unknown.
+    ``devices`` names what it runs on."""
 
     seconds: float | None = None
     memory: int | None = None
+    devices: str = ""
 
 
 class Model:
@@ -40,9 +42,12 @@ class Model:
     ``generate_batch`` gets: rows, and rows x (longest prompt + reply limit). ``concurrency`` is how
     many rollouts keep the back end busy where the user names no number (0: the harness's default).
     ``incidental`` names options that no record depends on (a budget, a time-out, a memory share):
-    they are no part of the specification. ``device_share`` is the share of a device's memory that
-    the model takes as it starts (0: what it needs); where two models of a run would take more than
-    there is, it is scaled down before the first request.
+    they are no part of the specification. ``label`` is how tables name the model where its
+    ``--model`` value would say it badly. ``given`` are the ``decoding``, ``system`` and ``fewshot``
+    that replies which are there already (a replay's) were made with. ``device_share`` is the share
+    of a device's memory that the model takes as it starts (0: what it needs); where two models of a
+    run would take more than there is, it is scaled down before the first request.
+    ``checks_length``: a request that cannot fit the context is answered by the model itself.
     """
 
     name: str = ""
@@ -53,7 +58,10 @@ class Model:
     batch_tokens: int = 65_536
     concurrency: int = 0
     incidental: frozenset[str] = frozenset()
+    label: str = ""
+    given: Mapping[str, Json] | None = None
     device_share: float = 0.0
+    checks_length: bool = False
     depth: int = 0
 
     async def generate(self, request: Request) -> Reply:
@@ -100,6 +108,10 @@ class Model:
         """Pooled hidden states, an array (prompts, layers, width), or (prompts, poolings, layers,
         width) where several poolings are named; for probing. ``depth`` counts the layers."""
         raise NotImplementedError(f"{type(self).__name__}.hidden_states")
+
+    async def forget(self) -> None:
+        """Drop what is kept of earlier requests (prompts, prefixes), so that a measurement that is
+        repeated does all the work again."""
 
     def close(self) -> None:
         """Release what the model holds."""

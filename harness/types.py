@@ -51,6 +51,10 @@ class HarnessError(Exception):
     """Something the user can mend; the message says what is wrong and what to do (exit code 2)."""
 
 
+class EngineLostError(HarnessError):
+    """A back end's engine died. With replicas another one takes over its requests."""
+
+
 class ProviderError(Exception):
     """A model's provider failed (a connection, a rate limit, a crash); the request is retried."""
 
@@ -131,7 +135,8 @@ class Reply:
     """What a player said: the raw text and how it came about.
 
     ``finish_reason`` is ``stop`` or ``length`` (the token limit was hit before an end of text).
-    ``ids``, ``prompt_ids`` and ``logprobs`` are present where the back end knows them.
+    ``ids``, ``prompt_ids`` and ``logprobs`` are present where the back end knows them. ``drafts``
+    are the replies that a test-time method chose this one from; the token counts are then theirs.
     """
 
     text: str
@@ -142,6 +147,7 @@ class Reply:
     prompt_ids: tuple[int, ...] | None = None
     ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    drafts: tuple[Reply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ..progress import track
+from ..remote import file_system
 from ..store import FORMAT, MANIFEST, METRICS, RECORDS
 from ..types import HarnessError, Json
 
@@ -82,7 +83,7 @@ class RemotePlace(Place):
 
     def __init__(self, path: str, files: Any = None) -> None:
         if files is None:
-            files, path = _file_system(path)
+            files, path = file_system(path)
         super().__init__(path)
         self.files = files
 
@@ -284,15 +285,3 @@ def _json(data: bytes, what: str) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise HarnessError(f"{what}: not a JSON object")
     return value
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise HarnessError(f"{url}: URLs need fsspec: pip install fsspec") from None
-    try:
-        files, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise HarnessError(f"{url}: {error}") from None
-    return files, str(path)

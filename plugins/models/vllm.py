@@ -26,11 +26,21 @@ from harness import hookimpl
 from harness.model import Estimate, Model
 from harness.rendering import format_name, render, stop_texts, template_hash, template_options
 from harness.seeds import derive
-from harness.types import Decoding, HarnessError, Json, Message, ProviderError, Reply, Request
+from harness.types import (
+    Decoding,
+    EngineLostError,
+    HarnessError,
+    Json,
+    Message,
+    ProviderError,
+    Reply,
+    Request,
+)
 
 from . import vllm_device
 from .vllm_checkpoint import Checkpoint, checkpoint
-from .vllm_engine import Start, start_engine
+from .vllm_engine import Start, set_environment, start_engine
+from .vllm_estimate import estimate
 from .vllm_guard import Guard, end, engine_processes
 from .vllm_server import Served, served
 from .vllm_thinking import Thinking
@@ -65,6 +75,8 @@ LONGEST: Final = 32_768
 REMEMBERED: Final = 8192
 """Rendered prompts that are kept between counting and generating."""
 
+BATCHED: Final = 1024
+"""Sequences that vLLM takes at a time on its largest GPUs."""
 
 RENDERERS: Final = 4
 """Threads that make prompts into tokens."""
@@ -98,6 +110,7 @@ class VllmModel(Model):
         self.thinking = Thinking.of(self.tokenizer, o)
         self.context_length = self._context()
         self.start = Start.of(found, o, self._engine_length())
+        set_environment(self.start)
         self._needed = 0
         self._longest = 0
         self._engine: Any = None
@@ -119,7 +132,7 @@ class VllmModel(Model):
     @device_share.setter
     def device_share(self, share: float) -> None:
         changed = {**self.start.arguments, "gpu_memory_utilization": round(share, 4)}
-        self.start = replace(self.start, arguments=changed)
+        self.start = replace(self.start, arguments=changed, shared=True)
 
     # Replies
 
@@ -180,7 +193,7 @@ class VllmModel(Model):
             async for output in engine.generate(asked, params, number, lora_request=self._lora):
                 final = output
         except EngineDeadError:
-            raise HarnessError(
+            raise EngineLostError(
                 "vLLM's engine died (its own words are above); the same command goes on from here"
             ) from None
         except EngineGenerateError as error:
@@ -298,6 +311,12 @@ class VllmModel(Model):
             self.context_length = length - self.thinking.most
         return self._engine
 
+    async def forget(self) -> None:
+        """Empty the prefix cache and the rendered prompts."""
+        self._rendered.clear()
+        if self._engine is not None:
+            await self._engine.reset_prefix_cache()
+
     def _shut_down(self) -> None:
         engine, self._engine, self._loop = self._engine, None, None
         if engine is not None:
@@ -334,13 +353,14 @@ class VllmModel(Model):
         }
 
     def estimate(self, prompts: int, prompt_tokens: float, reply_tokens: float) -> Estimate:
-        """Memory of weights, and of keys and values for the requests in flight; no seconds.
+        """Memory of weights, and of keys and values for the requests in flight; seconds on a GPU
+        whose speed is known.
 
         The longest prompt that was counted, with its reply, is what the engine's context must hold
         at least."""
         self._needed = max(self._needed, self._longest + round(reply_tokens) + self.thinking.most)
-        flying = min(prompts, self.concurrency) * (prompt_tokens + reply_tokens)
-        return Estimate(None, int(self.found.weight_bytes + flying * self.found.cache_bytes))
+        live = min(self.concurrency, int(self.options["max_num_seqs"]) or BATCHED)
+        return estimate(self.found, self.start.gpus, live, prompts, prompt_tokens, reply_tokens)
 
     def _engine_length(self) -> int | None:
         """The engine's context: the user's, else the checkpoint's up to `LONGEST`."""

@@ -18,7 +18,8 @@ from typing import Any
 
 from harness.types import HarnessError, Json
 
-from .checkpoint import identity, locate, weight_files, weights_hash
+from .adapter import read_adapter
+from .checkpoint import identity, locate, weight_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +105,12 @@ def checkpoint(name: str, options: Mapping[str, Json]) -> Checkpoint:
     named = [identity(found)]
     if method := str(options.get("quantization") or ""):
         named.append(method)
-    adapter, rank = _adapter(str(options.get("lora") or ""))
-    if adapter is not None:
-        named.append(f"{adapter.resolve().name}-{weights_hash(adapter)[:12]}")
-    label = found.label if adapter is None else f"{found.label}+{adapter.resolve().name}"
     config = _json(found.folder / "config.json")
-    return Checkpoint(found.folder, label, "+".join([*named, "vllm"]), config, adapter, rank)
-
-
-def _adapter(name: str) -> tuple[Path | None, int]:
-    """The folder and rank of a LoRA adapter; (None, 0) for no name."""
-    if not name:
-        return None, 0
-    folder = Path(name).expanduser()
-    config = _json(folder / "adapter_config.json")
-    if not config or not weight_files(folder):
-        raise HarnessError(
-            f"lora: {folder} is no adapter (adapter_config.json and .safetensors weights)"
-        )
-    return folder, int(config.get("r") or 0)
+    if not (lora := str(options.get("lora") or "")):
+        return Checkpoint(found.folder, found.label, "+".join([*named, "vllm"]), config)
+    adapter = read_adapter(lora, found)
+    label, name = f"{found.label}+{adapter.name}", "+".join([*named, adapter.identity, "vllm"])
+    return Checkpoint(found.folder, label, name, config, adapter.folder, adapter.rank)
 
 
 def _json(file: Path) -> dict[str, Json]:

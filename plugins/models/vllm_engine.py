@@ -29,6 +29,9 @@ RANKS: Final = (8, 16, 32, 64, 128, 256, 320, 512)
 HEADING: Final = re.compile(r"validation errors? for \w+$|^\w+$")
 """Lines above the one that says what is wrong: of Pydantic, whose next line names the field."""
 
+WORKING: Final = 6 * 2**30
+"""Bytes beside weights and cache, for an engine that shares its GPU: activations, graphs."""
+
 CPU_CACHE: Final = "2"
 """GiB of keys and values for vLLM's CPU build, unless the user says otherwise."""
 
@@ -39,6 +42,7 @@ QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "TOKENIZERS_PARALLELISM": "false",
 }
 """Environment variables that are set unless the user has set them."""
@@ -47,13 +51,14 @@ QUIET: Final = {
 @dataclass(frozen=True, slots=True)
 class Start:
     """What the engine is started with. ``fit``: the context may be made smaller to fit the memory
-    (nobody asked for it by number)."""
+    (nobody asked for it by number). ``shared``: other engines start on the same GPUs."""
 
     found: Checkpoint
     arguments: Mapping[str, Json]
     environment: Mapping[str, str]
     gpus: int
     fit: bool
+    shared: bool = False
 
     @classmethod
     def of(cls, found: Checkpoint, options: Mapping[str, Json], context: int | None) -> Start:
@@ -110,6 +115,12 @@ class Start:
         return {name: value for name, value in self.arguments.items() if name != "model"}
 
 
+def set_environment(start: Start) -> None:
+    """Set vLLM's variables; it reads those of its log when any part of it is imported first."""
+    for name, value in {**QUIET, **start.environment}.items():
+        os.environ.setdefault(name, value)
+
+
 def prepare(start: Start, needed: int = 0) -> Mapping[str, Json]:
     """Set the environment, look at the GPUs, and give the arguments with the share of memory that
     is free and a context that fits it.
@@ -117,8 +128,7 @@ def prepare(start: Start, needed: int = 0) -> Mapping[str, Json]:
     ``needed`` are the tokens of the longest prompt with its reply. Raises HarnessError, in one
     line, for what is missing.
     """
-    for name, value in {**QUIET, **start.environment}.items():
-        os.environ.setdefault(name, value)
+    set_environment(start)
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():
@@ -138,6 +148,11 @@ def prepare(start: Start, needed: int = 0) -> Mapping[str, Json]:
         used, each = found[: start.gpus], start.found.weight_bytes // start.gpus
         share, trouble = vllm_device.memory_share(used, share, each)
         changed["gpu_memory_utilization"] = round(share, 4)
+        if start.shared and "kv_cache_memory_bytes" not in start.arguments:
+            # vLLM would take what another engine allocates meanwhile for its own.
+            room = int(share * min(gpu.total for gpu in used) - 1.1 * each) - WORKING
+            if room > 0:
+                changed["kv_cache_memory_bytes"] = room
     if not trouble and start.fit:
         cache = start.found.cache_bytes / start.gpus
         fits = vllm_device.context_that_fits(used, share, each, cache)

@@ -227,3 +227,21 @@ def test_the_engines_processes_end_with_the_model(started, plain):
     started.close()
     assert not any(map(_started, pids))
     assert started.model._engine is None
+
+
+def test_the_command_prints_json_and_nothing_else(tmp_path):
+    """vLLM logs to standard output, unless it is told otherwise before its first import."""
+    import json
+    import subprocess
+    import sys
+
+    folder = tiny_checkpoint(tmp_path / "tiny", **SHAPE, max_position_embeddings=4096)
+    command = [sys.executable, "-m", "harness", "run", "--task", "gamesolve", "--limit", "3"]
+    command += ["--model", f"vllm:{folder}", "--max-tokens", "4", "--json"]
+    command += ["--model-set", "enforce_eager=true", "--out", str(tmp_path / "runs")]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("VLLM_LOGGING")}
+    done = subprocess.run(command, capture_output=True, text=True, env=clean, timeout=500)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (run,) = json.loads(done.stdout)
+    assert run["complete"]
+    assert "INFO" not in done.stderr

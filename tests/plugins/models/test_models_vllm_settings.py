@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from tiny_models import tiny_checkpoint, tiny_tokenizer
 
 from harness.registry import Registry
@@ -175,7 +177,10 @@ def test_identity_names_weights_adapter_and_quantisation(folder, tmp_path):
     adapter = tmp_path / "louder"
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps({"r": 12}))
-    (adapter / "adapter_model.safetensors").write_bytes(b"x" * 9)
+    layer = "base_model.model.model.layers.0.self_attn.q_proj"
+    pair = {"A": torch.zeros(12, 64), "B": torch.zeros(64, 12)}
+    state = {f"{layer}.lora_{x}.weight": matrix for x, matrix in pair.items()}
+    save_file(state, adapter / "adapter_model.safetensors")
     with_adapter = checkpoint(str(folder), {"lora": str(adapter)})
     assert with_adapter.rank == 12
     assert with_adapter.name == "tiny+louder"
@@ -320,3 +325,28 @@ def _runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_engines_that_share_a_gpu_are_told_their_cache(monkeypatch, tmp_path):
+    """vLLM measures what is free while it starts, and would count the other engine's as its own."""
+    import types
+
+    import torch
+
+    from harness_plugins.models import vllm_engine
+    from harness_plugins.models.vllm_device import Gpu
+
+    gpu = Gpu(0, "NVIDIA H200", "580.1", 140 * 2**30, 120 * 2**30)
+    monkeypatch.setattr(vllm_engine.vllm_device, "gpus", lambda: [gpu])
+    platforms = types.ModuleType("vllm.platforms")
+    platforms.current_platform = types.SimpleNamespace(is_cpu=lambda: False)
+    monkeypatch.setitem(sys.modules, "vllm", types.ModuleType("vllm"))
+    monkeypatch.setitem(sys.modules, "vllm.platforms", platforms)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    found = types.SimpleNamespace(weight_bytes=2**30, cache_bytes=20_000)
+    arguments = {"gpu_memory_utilization": 0.225}
+    alone = vllm_engine.Start(found, arguments, {}, 1, fit=False)
+    assert "kv_cache_memory_bytes" not in vllm_engine.prepare(alone)
+    shared = vllm_engine.prepare(vllm_engine.Start(found, arguments, {}, 1, False, shared=True))
+    expected = 0.225 * 140 * 2**30 - 1.1 * 2**30 - vllm_engine.WORKING
+    assert shared["kv_cache_memory_bytes"] == pytest.approx(expected, abs=2)
