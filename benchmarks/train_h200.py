@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,7 +93,10 @@ def make_base(work: Path, gguf: Path) -> None:
         convert(gguf, work / "base", track)
 
 
-def worker(work: Path, stages: list[str], gguf: Path | None) -> None:
+def worker(
+    work: Path, stages: list[str], gguf: Path | None,
+    commands: Callable[[Path, str], list[list[str]]] = commands,
+) -> None:  # fmt: skip
     """Run the stages; what is done is written into ``state.json``."""
     state = read(work / "state.json")
     for stage in stages:
@@ -119,7 +123,9 @@ def worker(work: Path, stages: list[str], gguf: Path | None) -> None:
     save(work / "state.json", state)
 
 
-def start(work: Path, stages: list[str], gguf: Path | None, rehearse: bool) -> None:
+def start(
+    work: Path, stages: list[str], gguf: Path | None, rehearse: bool, script: Path = Path(__file__)
+) -> None:
     """Begin in a session of its own, so that it outlives the caller."""
     work.mkdir(parents=True, exist_ok=True)
     state = read(work / "state.json")
@@ -129,7 +135,7 @@ def start(work: Path, stages: list[str], gguf: Path | None, rehearse: bool) -> N
     save(work / "state.json", {**state, "rehearse": rehearse})
     command = [
         sys.executable,
-        __file__,
+        str(script),
         "worker",
         "--work",
         str(work),
@@ -162,12 +168,13 @@ def wait(work: Path, seconds: float) -> bool:
         time.sleep(5)
 
 
-def phases(job: Path) -> dict[str, float]:
-    """Median seconds of each phase of a step, after the first few; steps that validated or saved
-    count without that."""
+def phases(job: Path, last: int = sys.maxsize) -> dict[str, float]:
+    """Median seconds of each phase of a step, after the first few and up to ``last``; steps that
+    validated or saved count without that."""
     from harness.training.curves import steps
 
-    rows = [row for step, row in steps(job).items() if step > WARM_UP and "timing_s/step" in row]
+    numbered = steps(job).items()
+    rows = [row for n, row in numbered if WARM_UP < n <= last and "timing_s/step" in row]
     for row in rows:
         extra = row.pop("timing_s/save_checkpoint", 0.0)
         row["timing_s/step"] -= extra
@@ -208,17 +215,23 @@ def summary(work: Path) -> dict[str, object]:
     return told
 
 
-KEPT = ("training.json", "val.jsonl", "curves.parquet", "curves.png", "job.json", "process.json")
+KEPT = ("training.json", "val.jsonl", "curves.parquet", "curves.png", "job.json", "process.json",
+        "probes.json")  # fmt: skip
 
 
 def collect(work: Path, results: Path) -> None:
     """Copy what is worth keeping as one archive beside the summary."""
-    import tarfile
-
     results.mkdir(parents=True, exist_ok=True)
     told = summary(work)
     save(results / "summary.json", told)
     print(json.dumps(told, indent=1)[:9000], flush=True)
+    keep(work, results)
+
+
+def keep(work: Path, results: Path) -> None:
+    """The archive."""
+    import tarfile
+
     with tarfile.open(results / "results.tar.gz", "w:gz") as archive:
         for path in sorted(work.rglob("*")):
             small = path.is_file() and path.stat().st_size < 4 << 20

@@ -30,7 +30,7 @@ def cli_page() -> str:
     """The help of every verb."""
     parts = ["# Commands", "", "Generated from `--help` by `docs/generate.py`."]
     for name, command in commands("harness", cli):
-        context = click.Context(
+        context = command.context_class(
             command, info_name=name, max_content_width=WIDTH, **cli.context_settings
         )
         context.terminal_width = WIDTH

@@ -43,3 +43,16 @@ def decoding_of(default: Decoding, changes: Mapping[str, Json]) -> Decoding:
         if not holds:
             raise HarnessError(message)
     return decoding
+
+
+def given_decoding(
+    name: str, given: Mapping[str, Json], system: str | None, fewshot: int
+) -> Decoding:
+    """The decoding of replies that are there already (`Model.given`). Raises HarnessError where
+    they were asked for in another way than this run says."""
+    if (system, fewshot) != (given["system"], given["fewshot"]):
+        raise HarnessError(
+            f"{name}: its replies were asked for with --fewshot {given['fewshot']} and the system "
+            f"message {given['system']!r}; give the same"
+        )
+    return Decoding(**{**given["decoding"], "stop": tuple(given["decoding"]["stop"])})

@@ -144,10 +144,14 @@ class Engine:
                     break
             else:
                 seconds = time.perf_counter() - clock
+                try:
+                    self.folder.journal.append(record, started, seconds, attempt)
+                except TypeError as error:  # a task or reward made something that is not JSON
+                    cls, reason = ENGINE_ERROR, f"{item.sample.id} cannot be stored: {error}"
+                    break
                 self._scores[item.index] = record.score.value
                 if self.observers:
                     self._unobserved[item.index] = record
-                self.folder.journal.append(record, started, seconds, attempt)
                 return
             if attempt <= self.job.settings.retries:
                 self.progress.retries += 1
@@ -159,7 +163,7 @@ class Engine:
     async def _roll_out(self, item: Item) -> Record:
         sample, job = item.sample, self.job
         seed = derive(item.seed, sample.id, item.repeat)
-        players = job.players(sample, seed)
+        players = job.players(sample, seed, item.seed, item.repeat)
         outcome = await job.task.rollout(sample, players, Streams(seed))
         if outcome.cls in INFRASTRUCTURE_FAULTS:
             raise ProviderError(f"{sample.id}: {outcome.cls}")

@@ -20,9 +20,11 @@ from typing import Any, Final
 
 import orjson
 
-from .types import HarnessError, Message, Move, Outcome, Record, Reply, Score
+from .types import CLASSES, HarnessError, Message, Move, Outcome, Record, Reply, Score
 
 MISSING: Final = -1
+MOST: Final = 2**26
+"""Records of a run: a larger index is damage, and would take all memory."""
 
 
 class Journal:
@@ -119,7 +121,16 @@ class Journal:
     def records(self) -> Iterator[Record]:
         """All finished records in order of their index, read from disk one by one."""
         for row in self.rows():
-            yield record_from_json(row["r"])
+            try:
+                record = record_from_json(row["r"])
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise self._damaged(row, f"{type(error).__name__} {error}") from None
+            if fault := _fault(record):
+                raise self._damaged(row, fault)
+            yield record
+
+    def _damaged(self, row: dict[str, Any], reason: str) -> HarnessError:
+        return HarnessError(f"{self.path}: record {row['i']} is damaged ({reason}); copy it again")
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The journal's own lines of finished records (with times and attempts), in index order."""
@@ -149,6 +160,8 @@ class Journal:
                     if file.read(1):
                         raise HarnessError(f"{self.path} line {number}: not a journal line")
                     break
+                if not isinstance(row, dict) or not _places(row.get("i")):
+                    raise HarnessError(f"{self.path} line {number}: not a journal line")
                 if "r" not in row:
                     self.faults += 1
                 elif not self.has(row["i"]):
@@ -187,9 +200,45 @@ def record_from_json(row: dict[str, Any]) -> Record:
     )
 
 
+def _places(index: Any) -> bool:
+    """Whether this can be a record's place."""
+    return type(index) is int and 0 <= index < MOST
+
+
+def _fault(record: Record) -> str:
+    """What is wrong with a record's values ("": nothing). Cheap: every run reads all records."""
+    for name in ("task", "sample", "split", "group", "cluster", "canonical"):
+        if type(getattr(record, name)) is not str:
+            return f"{name} is no text"
+    score, outcome = record.score, record.outcome
+    if type(score.value) not in (float, int) or not 0 <= score.value <= 1:
+        return "its value is no number from 0 to 1"
+    if outcome.cls not in CLASSES:
+        return "its class is unknown"
+    if type(record.seed) is not int or type(record.repeat) is not int:
+        return "its seed is no whole number"
+    if type(outcome.data) is not dict or type(score.parts) is not dict:
+        return "its data is no object"
+    for move in outcome.moves:
+        reply = move.reply
+        if type(reply.text) is not str or type(move.seat) is not int or move.cls not in CLASSES:
+            return "a reply is no text"
+        if type(reply.prompt_tokens) is not int or type(reply.completion_tokens) is not int:
+            return "a count of tokens is no whole number"
+    return ""
+
+
 def _move(row: dict[str, Any]) -> Move:
-    said = row["reply"]
-    reply = Reply(
+    reply = reply_from_json(row["reply"])
+    messages = tuple(Message(m["role"], m["content"]) for m in row["messages"])
+    return Move(
+        row["seat"], reply, row["parsed"], row["cls"], messages, row["number"], row["attempt"]
+    )
+
+
+def reply_from_json(said: dict[str, Any]) -> Reply:
+    """A reply from the JSON that the journal holds."""
+    return Reply(
         said["text"],
         said["finish_reason"],
         said["prompt_tokens"],
@@ -198,8 +247,5 @@ def _move(row: dict[str, Any]) -> Move:
         None if said["prompt_ids"] is None else tuple(said["prompt_ids"]),
         None if said["ids"] is None else tuple(said["ids"]),
         None if said["logprobs"] is None else tuple(said["logprobs"]),
-    )
-    messages = tuple(Message(m["role"], m["content"]) for m in row["messages"])
-    return Move(
-        row["seat"], reply, row["parsed"], row["cls"], messages, row["number"], row["attempt"]
+        tuple(map(reply_from_json, said.get("drafts", ()))),
     )

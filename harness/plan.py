@@ -9,31 +9,33 @@ task, options, data, model, players, decoding, seeds, split, versions; not limit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from . import __version__
-from .asked import decoding_of, reward_terms
+from .asked import decoding_of, given_decoding, reward_terms
 from .batching import ModelQueue
 from .model import Model, share_devices
 from .player import ModelPlayer, Player, PlayerFactory, Seat
-from .registry import Registry, nearest
+from .registry import Entry, Registry, nearest
 from .reward import Reward, WeightedReward
+from .shots import Shots, asked, worked_examples
 from .task import Task
 from .types import Decoding, HarnessError, Json, Message, Sample
+from .wrapper import Wrapper
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """What ``harness run`` was asked for.
 
-    ``pilot`` takes so many whole clusters of each group (`harness.rejection.pilot`) instead of a
-    prefix of the split;
+    ``groups`` keeps the samples whose group begins so (none: all); ``pilot`` takes so many whole
+    clusters of each group (`harness.rejection.pilot`) instead of a prefix of the split;
     ``options``, ``model_options`` and ``reward_options`` are the ``--set`` families (``task.key``
     reaches one task only); ``opponent_options`` overlay ``model_options`` for the opponent;
+    ``replicas`` copies of each model share its requests (0: it runs in this process);
     ``decoding`` holds the overrides of the task's default decoding; ``seeds`` drive decoding and
     episodes; a sample is rolled out ``repeats`` x ``n`` times for each seed, ``n`` of them as one
     group of completions.
@@ -43,6 +45,7 @@ class RunSettings:
     models: tuple[str, ...]
     split: str = "test"
     limit: int | None = None
+    groups: tuple[str, ...] = ()
     pilot: int = 0
     seeds: tuple[int, ...] = (0,)
     repeats: int = 1
@@ -61,25 +64,34 @@ class RunSettings:
     resume: Path | None = None
     concurrency: int | None = None
     retries: int = 5
+    replicas: int = 0
     observers: tuple[str, ...] = ()
 
     def stored(self) -> dict[str, Json]:
         """The settings that a manifest keeps, so that ``--resume RUN`` needs nothing else."""
         kept = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("tasks", "models", "out", "resume", "concurrency", "retries", "observers"):
+        for name in ("tasks", "models", "out", "resume", "concurrency", "retries", "observers",
+                     "replicas"):  # fmt: skip
             del kept[name]
         return kept
 
     @classmethod
     def resumed(cls, path: Path, manifest: Mapping[str, Json], **changes: Any) -> RunSettings:
-        """The settings of a stored run, to go on with it. ``changes``: limit, concurrency."""
-        stored = dict(manifest["settings"])
-        stored["seeds"] = tuple(stored["seeds"])
-        if "stop" in stored["decoding"]:
-            stored["decoding"]["stop"] = tuple(stored["decoding"]["stop"])
-        task, model = manifest["spec"]["task"]["name"], manifest["model_name"]
-        stored |= {name: value for name, value in changes.items() if value is not None}
-        return cls((task,), (model,), resume=path, out=path.parent, **stored)
+        """The settings of a stored run, to go on with it. ``changes``: limit, concurrency. Raises
+        HarnessError for a manifest that lacks some of them."""
+        try:
+            stored = dict(manifest["settings"])
+            stored["seeds"] = tuple(stored["seeds"])
+            stored["groups"] = tuple(stored.get("groups", ()))
+            if "stop" in stored["decoding"]:
+                stored["decoding"]["stop"] = tuple(stored["decoding"]["stop"])
+            task, model = manifest["spec"]["task"]["name"], manifest["model_name"]
+            stored |= {name: value for name, value in changes.items() if value is not None}
+            return cls((task,), (model,), resume=path, out=path.parent, **stored)
+        except (KeyError, TypeError) as error:  # TypeError: a setting that nobody knows
+            raise HarnessError(
+                f"{path}/manifest.json: cannot be resumed: {type(error).__name__} {error}"
+            ) from None
 
     def check(self) -> None:
         """Raise HarnessError for values that make no sense."""
@@ -87,8 +99,8 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and value < low:
                 raise HarnessError(f"--{name} {value}: must be at least {low}")
-        if self.fewshot < 0 or self.retries < 0 or self.pilot < 0:
-            raise HarnessError("--fewshot, --retries and --pilot cannot be negative")
+        if min(self.fewshot, self.retries, self.pilot, self.replicas) < 0:
+            raise HarnessError("--fewshot, --retries, --pilot, --replicas: cannot be negative")
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise HarnessError("--seeds: give at least one seed, each once")
         if not self.tasks or not self.models:
@@ -109,13 +121,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Who sits in a seat: a model with its queue, or a reference player of the task."""
+    """Who sits in a seat: a model with its queue, or a reference player of the task. ``inner`` is
+    whom a wrapper asks; the queue is that one's."""
 
     name: str
     identity: str
     model: Model | None = None
     queue: ModelQueue | None = None
     factory: PlayerFactory | None = None
+    inner: Contender | None = None
 
     def player(self, seat: Seat, decoding: Decoding, prepare: Any) -> Player:
         """The player for one seat of one rollout."""
@@ -123,6 +137,8 @@ class Contender:
             return self.factory(seat)
         assert self.model is not None
         assert self.queue is not None
+        if isinstance(self.model, Wrapper) and (inner := self.inner) is not None:
+            return self.model.wrap(lambda place: inner.player(place, decoding, prepare), seat)
         own = self.model.player(seat)
         if own is not None:
             return own
@@ -139,7 +155,7 @@ class Job:
     opponent: Contender | None
     reward: Reward
     decoding: Decoding
-    shots: tuple[Message, ...]
+    shots: Shots
     spec: Mapping[str, Json]
 
     @property
@@ -154,13 +170,9 @@ class Job:
         return len(self.settings.seeds) * self.settings.repeats * self.settings.n
 
     def samples(self) -> Iterator[Sample]:
-        """The samples of the split or of its pilot, up to the limit."""
-        found = self.task.samples(self.settings.split)
-        if self.settings.pilot:
-            from .rejection.pilot import pilot
-
-            found = pilot(found, self.settings.pilot)
-        return islice(iter(found), self.settings.limit)
+        """The samples that are asked (`harness.shots.asked`)."""
+        s = self.settings
+        return asked(self.task, s.split, s.groups, s.pilot, s.limit, self.shots)
 
     def items(self) -> Iterator[Item]:
         """All rollouts in order: samples, then seeds, then repeats."""
@@ -171,27 +183,29 @@ class Job:
                     yield Item(index, sample, seed, repeat)
                     index += 1
 
-    def players(self, sample: Sample, seed: int) -> list[Player]:
-        """A player for each seat. ``seed`` is the rollout's."""
+    def players(
+        self, sample: Sample, seed: int, run_seed: int = 0, repeat: int = 0
+    ) -> list[Player]:
+        """A player for each seat. ``seed`` is the rollout's, made of the other two."""
         made = []
         for seat, who in enumerate(self.task.lineup(sample)):
             contender = self.contender if who == "model" else self.opponent
             if contender is None:
                 raise HarnessError(f"{self.task.name}: seat {seat} needs an opponent")
-            place = Seat(self.task, sample, seat, seed)
+            place = Seat(self.task, sample, seat, seed, run_seed, repeat)
             made.append(contender.player(place, self.decoding, self.prepare))
         return made
 
     def prepare(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The messages with the user's system message and the worked examples."""
         system = self.settings.system
-        if system is None and not self.shots:
+        if system is None and not self.shots.messages:
             return messages
         leading = [m for m in messages[:1] if m.role == "system"]
         rest = messages[len(leading) :]
         if system is not None:
             leading = [Message("system", system)] if system else []
-        return (*leading, *self.shots, *rest)
+        return (*leading, *self.shots.messages, *rest)
 
 
 class Planner:
@@ -223,7 +237,7 @@ class Planner:
         for _, name in reward_terms(self.settings.reward):
             self.registry.entry("reward", name)
         for name in self.settings.models:
-            self.registry.for_model(name)
+            self.registry.parts(name)
 
     def job(self, task_name: str, model_name: str) -> Job:
         """The job of one pair. Raises HarnessError for what cannot work."""
@@ -238,9 +252,16 @@ class Planner:
         contender = self.contender(model_name)
         opponent = self._opponent(task)
         share_devices(c.model for c in (contender, opponent) if c is not None and c.model)
-        decoding = decoding_of(task.decoding, self.settings.decoding)
-        shots = self._shots(task)
+        told = self.settings.system, self.settings.fewshot
+        given = contender.model.given if contender.model is not None else None
+        default = task.decoding if given is None else given_decoding(model_name, given, *told)
+        decoding = decoding_of(default, self.settings.decoding)
+        if given is not None and decoding != default:
+            raise HarnessError(f"{model_name}: its replies were made with {default}; leave that")
+        shots = worked_examples(task, self.settings.fewshot, self.settings.groups)
         spec = self._spec(task, contender, opponent, reward, decoding)
+        if shots.clusters and self.settings.split in ("train", "all"):
+            spec["shown"] = sorted(shots.clusters)
         return Job(self.settings, task, contender, opponent, reward, decoding, shots, spec)
 
     def reward(self, task: Task) -> Reward:
@@ -274,14 +295,36 @@ class Planner:
             options = {k: v for k, v in given.items() if k in entry.options}
             if len(options) < len(given) and not self._taken_elsewhere(given, options):
                 self.registry.options(entry, given)
-            model = self.registry.create("model", entry.name, options, argument)
-            self._models[place] = Contender(name, model.identity, model, ModelQueue(model))
+            model = self._made(entry, options, argument)
+            self._models[place] = self._seated(name, model, own)
         return self._models[place]
 
-    def release(self, name: str) -> None:
-        """Close a model that no further job needs."""
-        contender = self._models.pop(name, None)
-        if contender is not None and contender.queue is not None and contender.model is not None:
+    def _seated(self, name: str, model: Model, own: Mapping[str, Json] | None) -> Contender:
+        """The contender of a model; a wrapper gets the model that it asks."""
+        if not isinstance(model, Wrapper):
+            return Contender(name, model.identity, model, ModelQueue(model))
+        inner = self.contender(model.around, own)
+        assert inner.model is not None
+        model.bind(inner.model, self.registry)
+        return Contender(name, model.identity, model, inner.queue, inner=inner)
+
+    def _made(self, entry: Entry, options: Mapping[str, Json], argument: str) -> Model:
+        if not self.settings.replicas or "model" in entry.handles:
+            model: Model = self.registry.create("model", entry.name, options, argument)
+            return model
+        from .distributed.replicas import replicated
+
+        opponent = self.settings.opponent
+        seats = 2 if opponent and opponent not in self._models and self._is_model(opponent) else 1
+        return replicated(self.registry, entry, argument, options, self.settings.replicas, seats)
+
+    def release(self, name: str, keep: Iterable[str] = ()) -> None:
+        """Close a model that no further job needs; those that models of ``keep`` ask stay."""
+        kept = {part for spec in keep for part, _ in self.registry.parts(spec)}
+        contender = None if name in kept else self._models.pop(name, None)
+        if contender is not None and contender.inner is not None:
+            self.release(contender.inner.name, keep)
+        elif contender is not None and contender.queue is not None and contender.model is not None:
             contender.queue.close()
             contender.model.close()
 
@@ -296,7 +339,7 @@ class Planner:
         names = [*self.settings.models]
         if self.settings.opponent and self._is_model(self.settings.opponent):
             names.append(self.settings.opponent)
-        others = (self.registry.for_model(m)[0] for m in names)
+        others = [entry for m in names for _, entry in self.registry.parts(m)]
         return missing <= {option for entry in others for option in entry.options}
 
     def _is_model(self, name: str) -> bool:
@@ -337,18 +380,6 @@ class Planner:
                 f"--opponent: {error}; {task.name} has the players {names}"
             ) from None
 
-    def _shots(self, task: Task) -> tuple[Message, ...]:
-        shots: list[Message] = []
-        if self.settings.fewshot == 0:
-            return ()
-        for sample in islice(iter(task.samples("train")), self.settings.fewshot):
-            target = task.target(sample)
-            if target is None:
-                raise HarnessError(f"--fewshot: {task.name} has no worked answers to show")
-            asked = [m for m in task.messages(sample) if m.role != "system"]
-            shots += [*asked, Message("assistant", target)]
-        return tuple(shots)
-
     def _spec(
         self,
         task: Task,
@@ -358,6 +389,7 @@ class Planner:
         decoding: Decoding,
     ) -> dict[str, Json]:
         s, own = self.settings, _jsonable(self.settings.opponent_options, opponent)
+        method = contender.model if isinstance(contender.model, Wrapper) else None
         return {
             "harness": __version__,
             "task": {
@@ -379,15 +411,16 @@ class Planner:
             "repeats": s.repeats,
             "n": s.n,
             **({"opponent_options": own} if own else {}),
+            **({"test_time": method.specification(task)} if method else {}),
             **({"pilot": s.pilot} if s.pilot else {}),
+            **({"groups": list(s.groups)} if s.groups else {}),
         }
 
 
 def _describe_reward(reward: Reward) -> Json:
     if isinstance(reward, WeightedReward):
         return [{"weight": w, **_describe_reward(r)} for w, r in reward.members]
-    options = {k: v for k, v in reward.options.items() if k not in reward.incidental}
-    return {"name": reward.name, "version": reward.version, "options": options}
+    return {"name": reward.name, "version": reward.version, "options": reward.specification()}
 
 
 def _jsonable(options: Mapping[str, Json], *contenders: Contender | None) -> dict[str, Json]:

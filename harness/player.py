@@ -28,12 +28,15 @@ Ask = Callable[[Request], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Whom a player is made for: the task, the sample, the seat, and the rollout's seed."""
+    """Whom a player is made for: the task, the sample, the seat, and the rollout's seed, which is
+    made of ``run_seed``, the sample and ``repeat``."""
 
     task: Task
     sample: Sample
     seat: int
     seed: int
+    run_seed: int = 0
+    repeat: int = 0
 
 
 class Player:

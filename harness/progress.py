@@ -15,6 +15,9 @@ T = TypeVar("T")
 PATIENCE = 1.0
 """Seconds before a bar or a line appears: short work shows none."""
 
+quiet = False
+"""Whether the user asked for none at all (``--quiet``)."""
+
 
 def track(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
     """Yield the items, showing how far they are.
@@ -24,7 +27,9 @@ def track(items: Iterable[T], description: str, total: int | None = None) -> Ite
     """
     if total is None and isinstance(items, Sized):
         total = len(items)
-    if sys.stderr.isatty():
+    if quiet:
+        yield from items
+    elif sys.stderr.isatty():
         yield from _bar(items, description, total)
     else:
         yield from _lines(items, description, total)

@@ -3,7 +3,8 @@
 Entries are read from the project's ``registry.toml``, the user's ``./registry.toml`` or
 ``--registry FILE``, and installed packages that name themselves in the entry-point group
 ``harness.plugins`` (the entry point's value is an import package that has a ``registry.toml`` of
-its own inside). Reading imports no plugin; a plugin is imported when its name is used.
+its own inside). Reading imports no plugin; a plugin is imported when its name is used. The modules
+of a user's file are looked for beside it too, so a plugin can be tried before it is installed.
 
     [[plugin]]
     kind = "task"
@@ -19,7 +20,8 @@ its own inside). Reading imports no plugin; a plugin is imported when its name i
 
 from __future__ import annotations
 
-import os
+import json
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from .allowed import Allowed
 from .types import HarnessError, Json
 
 KINDS: Final = ("task", "model", "reward", "trainer", "observer")
@@ -45,7 +48,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One registered name."""
+    """One registered name. ``folder`` is where a user's file lets its modules be found too."""
 
     kind: str
     name: str
@@ -56,6 +59,7 @@ class Entry:
     extra: str = ""
     handles: tuple[str, ...] = ()
     priority: int = 0
+    folder: str = ""
 
 
 class Registry:
@@ -63,20 +67,24 @@ class Registry:
 
     def __init__(self, entries: Iterable[Entry], problems: Iterable[str] = ()) -> None:
         self.entries: dict[tuple[str, str], Entry] = {}
+        self.left_out: set[tuple[str, str]] = set()
         self.problems = list(problems)
-        allowed = _allowed()
+        allowed = Allowed.from_environment()
         for entry in entries:
             key = (entry.kind, entry.name)
+            if not allowed.takes(entry):
+                self.left_out.add(key)
+                continue
             first = self.entries.get(key)
-            if first is not None and replace(entry, source=first.source) == first:
+            if first is not None and _same(entry, first):
                 continue  # the same file twice: an installed harness in a checkout of its own
             if first is not None:
                 raise HarnessError(
                     f"two plugins register the {entry.kind} {entry.name!r}: {first.source} and "
-                    f"{entry.source}; rename one of them"
+                    f"{entry.source}; rename one of them, or choose with {Allowed.VARIABLE}"
                 )
-            if allowed is None or entry.name in allowed:
-                self.entries[key] = entry
+            self.entries[key] = entry
+        self.problems += allowed.unused()
 
     @classmethod
     def load(cls, extra: Path | None = None) -> Registry:
@@ -91,7 +99,8 @@ class Registry:
         if extra is not None and not user.is_file():
             raise HarnessError(f"--registry {extra}: there is no such file")
         if user.is_file() and user.resolve() != builtin.resolve():
-            entries += read_file(user, str(user))
+            folder = str(_import_root(user))
+            entries += [replace(entry, folder=folder) for entry in read_file(user, str(user))]
         problems: list[str] = []
         for name, file in _package_files(problems):
             try:
@@ -109,6 +118,10 @@ class Registry:
         try:
             return self.entries[kind, name]
         except KeyError:
+            if (kind, name) in self.left_out:
+                raise HarnessError(
+                    f"the {kind} {name!r} is left out by {Allowed.VARIABLE}; name it there too"
+                ) from None
             raise HarnessError(
                 f"there is no {kind} {name!r}{nearest(name, self.names(kind))}; "
                 "`harness list` shows all"
@@ -140,6 +153,15 @@ class Registry:
         module = load_module(entry)
         return call_creator(module, entry, argument or name, options)
 
+    def parts(self, spec: str) -> list[tuple[str, Entry]]:
+        """A ``--model`` value with its back end and, for a wrapper, those of the models in it."""
+        found: list[tuple[str, Entry]] = []
+        while spec:
+            entry, argument = self.for_model(spec)
+            found.append((spec, entry))
+            spec = wrapped(entry, argument)
+        return found
+
     def for_model(self, spec: str) -> tuple[Entry, str]:
         """The back end for a ``--model`` value, and the name that it gets.
 
@@ -170,6 +192,11 @@ class Registry:
         )
 
 
+def wrapped(entry: Entry, argument: str) -> str:
+    """The model that a wrapper's argument ``N:MODEL`` is put around; "" for other entries."""
+    return argument.partition(":")[2] if "model" in entry.handles else ""
+
+
 def read_file(path: Path, source: str) -> list[Entry]:
     """The entries of one ``registry.toml``. Raises HarnessError naming file and line."""
     try:
@@ -179,9 +206,12 @@ def read_file(path: Path, source: str) -> list[Entry]:
         raise HarnessError(f"{path}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise HarnessError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise HarnessError(f"{path}: nested too deeply") from None
     lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[[plugin]]"]
     rows = document.get("plugin", [])
-    if not isinstance(rows, list) or set(document) - {"plugin"}:
+    tables = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    if not tables or set(document) - {"plugin"}:
         raise HarnessError(f"{path}: holds [[plugin]] tables and nothing else")
     entries = []
     for place, row in enumerate(rows):
@@ -200,6 +230,13 @@ def _entry(row: Mapping[str, Any], where: str, source: str) -> Entry:
             raise HarnessError(f"{where}: the field {name!r} is missing or no text")
     if row["kind"] not in KINDS:
         raise HarnessError(f"{where}: kind {row['kind']!r} is none of {', '.join(KINDS)}")
+    handles, priority = row.get("handles", []), row.get("priority", 0)
+    if not isinstance(handles, list) or not all(isinstance(text, str) for text in handles):
+        raise HarnessError(f"{where}: handles {handles!r}: give a list of texts")
+    if type(priority) is not int:
+        raise HarnessError(f"{where}: priority {priority!r} is no whole number")
+    if not isinstance(row.get("options", {}), dict):
+        raise HarnessError(f"{where}: options must be a table: write [plugin.options]")
     options: dict[str, Option] = {}
     for name, value in row.get("options", {}).items():
         if not isinstance(value, dict) or "default" not in value:
@@ -213,8 +250,8 @@ def _entry(row: Mapping[str, Any], where: str, source: str) -> Entry:
         source=source,
         options=options,
         extra=str(row.get("extra", "")),
-        handles=tuple(row.get("handles", ())),
-        priority=int(row.get("priority", 0)),
+        handles=tuple(handles),
+        priority=priority,
     )
 
 
@@ -222,13 +259,15 @@ def load_module(entry: Entry) -> ModuleType:
     """Import a plugin. Raises HarnessError that names the plugin and the reason."""
     import importlib
 
+    if entry.folder and entry.folder not in sys.path:
+        sys.path.append(entry.folder)  # last: what is installed goes before what lies there
+        importlib.invalidate_caches()
     try:
         return importlib.import_module(entry.module)
     except ModuleNotFoundError as error:
-        advice = f"; pip install 'strategic-harness[{entry.extra}]'" if entry.extra else ""
         raise HarnessError(
             f"the {entry.kind} {entry.name!r} ({entry.source}) needs the module {error.name!r}, "
-            f"which is not installed{advice}"
+            f"which is not installed{_advice(entry)}"
         ) from None
     except Exception as error:  # a plugin may raise anything at import; it must fail alone
         raise HarnessError(
@@ -251,10 +290,9 @@ def call_creator(module: ModuleType, entry: Entry, name: str, options: Mapping[s
     except HarnessError:
         raise
     except ModuleNotFoundError as error:
-        advice = f"; pip install 'strategic-harness[{entry.extra}]'" if entry.extra else ""
         raise HarnessError(
             f"the {entry.kind} {entry.name!r} needs the module {error.name!r}, which is not "
-            f"installed{advice}"
+            f"installed{_advice(entry)}"
         ) from None
     except Exception as error:  # as above: named, and reported with its cause
         raise HarnessError(
@@ -269,10 +307,12 @@ def call_creator(module: ModuleType, entry: Entry, name: str, options: Mapping[s
 def convert(value: Json, default: Json, what: str) -> Json:
     """A text of the command line as the type of the default; other values must fit it.
 
-    Lists are written ``[a,b]`` or ``a,b``.
+    Lists are written ``[a,b]`` or ``a,b``, objects as JSON.
 
     >>> convert("[a, b]", ["x"], "games"), convert("yes", False, "legal")
     (['a', 'b'], True)
+    >>> convert('{"price": 2}', {}, "model_options")
+    {'price': 2}
     """
     expected = type(default).__name__
     try:
@@ -286,17 +326,20 @@ def convert(value: Json, default: Json, what: str) -> Json:
             return float(value)
         if isinstance(default, str):
             return str(value)
+        if isinstance(default, dict) and isinstance(value, str):
+            value = json.loads(value) if value.strip() else {}
         if isinstance(value, type(default)):
             return value
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise HarnessError(f"{what}: {value!r} is no {_TYPE_NAMES.get(expected, expected)}")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        pass  # the last two: 400 digits for a float, JSON of a thousand brackets
+    shown = repr(value) if len(repr(value)) <= 200 else f"{repr(value)[:200]}..."
+    raise HarnessError(f"{what}: {shown} is no {_TYPE_NAMES.get(expected, expected)}")
 
 
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "on": True,
                     "false": False, "0": False, "no": False, "off": False}  # fmt: skip
 _TYPE_NAMES: Final = {"bool": "truth value (true or false)", "int": "whole number",
-                      "float": "number", "list": "list ([a,b])"}  # fmt: skip
+                      "float": "number", "list": "list ([a,b])", "dict": "JSON object"}  # fmt: skip
 
 
 def _split(text: str) -> list[str]:
@@ -318,10 +361,25 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
-def _allowed() -> frozenset[str] | None:
-    """``HARNESS_LOAD_PLUGINS`` restricts what loads: a comma list of names."""
-    names = os.environ.get("HARNESS_LOAD_PLUGINS")
-    return None if names is None else frozenset(n.strip() for n in names.split(","))
+def _advice(entry: Entry) -> str:
+    """How to install the extra that an entry names: of its own package, or of this one."""
+    if not entry.extra:
+        return ""
+    package = entry.source.removeprefix("package ") if "package " in entry.source else ""
+    return f"; pip install '{package or 'strategic-harness'}[{entry.extra}]'"
+
+
+def _same(entry: Entry, first: Entry) -> bool:
+    return replace(entry, source=first.source, folder=first.folder) == first
+
+
+def _import_root(file: Path) -> Path:
+    """The folder from which the modules that a registry file names can be imported: the file's own,
+    or the one above the package that it lies in."""
+    folder = file.resolve().parent
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
 
 
 def _builtin_file() -> Path:

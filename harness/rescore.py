@@ -22,6 +22,7 @@ from .player import Player, ReplayPlayer
 from .registry import Registry
 from .reward import Reward
 from .seeds import Streams, derive
+from .shots import Shots
 from .store import RunFolder
 from .summary import summarise
 from .task import Task
@@ -92,7 +93,19 @@ def stored_job(
     reward: str = "",
     reward_options: Mapping[str, Json] | None = None,
 ) -> Job:
-    """The job that a run folder was made by, without its model."""
+    """The job that a run folder was made by, without its model. Raises HarnessError for a manifest
+    that does not say."""
+    try:
+        return _stored_job(folder, registry, reward, dict(reward_options or {}))
+    except (KeyError, TypeError) as error:
+        raise HarnessError(
+            f"{folder.path}/manifest.json: damaged ({type(error).__name__} {error}); copy it again"
+        ) from None
+
+
+def _stored_job(
+    folder: RunFolder, registry: Registry, reward: str, reward_options: dict[str, Json]
+) -> Job:
     spec: dict[str, Any] = dict(folder.manifest["spec"])
     task_spec = spec["task"]
     settings = RunSettings(
@@ -105,7 +118,7 @@ def stored_job(
         n=spec["n"],
         options=task_spec["options"],
         reward=reward,
-        reward_options=dict(reward_options or {}),
+        reward_options=reward_options,
         opponent=(spec["opponent"] or "").removeprefix("player:"),
         system=spec["system"],
     )
@@ -123,7 +136,7 @@ def stored_job(
         factory = task.players().get(settings.opponent)
         opponent = Contender(settings.opponent, spec["opponent"], factory=factory)
     decoding = Decoding(**{**spec["decoding"], "stop": tuple(spec["decoding"]["stop"])})
-    return Job(settings, task, contender, opponent, judge, decoding, (), spec)
+    return Job(settings, task, contender, opponent, judge, decoding, Shots(), spec)
 
 
 def stored_reward(
@@ -137,13 +150,13 @@ def stored_reward(
                 tasks=planner.settings.tasks,
                 models=planner.settings.models,
                 reward=",".join(f"{part['name']}={part['weight']}" for part in spec),
-                reward_options=dict(given) | {k: v for p in spec for k, v in p["options"].items()},
+                reward_options={k: v for p in spec for k, v in p["options"].items()} | dict(given),
             ),
             registry,
         ).reward(task)
     declared = registry.entry("reward", spec["name"]).options
     more = {k: v for k, v in given.items() if k in declared}
-    made: Reward = registry.create("reward", spec["name"], {**more, **spec["options"]})
+    made: Reward = registry.create("reward", spec["name"], {**spec["options"], **more})
     return made
 
 

@@ -22,7 +22,9 @@ from typing import Any, Final
 
 import orjson
 
+from . import shapes
 from .journal import Journal
+from .shapes import check
 from .types import HarnessError, Json, Record
 
 FORMAT: Final = 1
@@ -104,11 +106,17 @@ class RunFolder:
         write_atomically(self.path / METRICS, _pretty(summary))
 
     def metrics(self) -> dict[str, Json] | None:
-        """The saved summary; None before the run has ended once."""
+        """The saved summary; None before the run has ended once. Raises HarnessError for another
+        thing than a summary."""
+        file = self.path / METRICS
         try:
-            return dict(orjson.loads((self.path / METRICS).read_bytes()))
+            found = orjson.loads(file.read_bytes())
         except FileNotFoundError:
             return None
+        except (OSError, ValueError) as error:
+            raise HarnessError(f"{file}: cannot be read: {error}") from None
+        check(found, shapes.METRICS, str(file))
+        return dict(found)
 
     def close(self) -> None:
         """Release the folder."""
@@ -122,16 +130,19 @@ def read_manifest(path: Path) -> dict[str, Json]:
     """The manifest of a run folder. Raises HarnessError where there is none, or a newer format."""
     file = path / MANIFEST
     try:
-        manifest = dict(orjson.loads(file.read_bytes()))
-    except FileNotFoundError:
+        manifest = orjson.loads(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
         raise HarnessError(f"{path}: no run folder (it has no {MANIFEST})") from None
     except (OSError, ValueError) as error:
         raise HarnessError(f"{file}: cannot be read: {error}") from None
+    if not isinstance(manifest, dict):
+        raise HarnessError(f"{file}: not a JSON object")
     if manifest.get("format") != FORMAT:
         raise HarnessError(
             f"{path}: written in format {manifest.get('format')}, this version reads {FORMAT}; "
             "use the version that wrote it"
         )
+    check(manifest, shapes.MANIFEST, str(file))
     return manifest
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from .types import HarnessError, Move, Record
+from .journal import reply_from_json
+from .types import HarnessError, Message, Move, Outcome, Record, Reply, Score
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,7 @@ def schema() -> pa.Schema:
             ("prompt_ids", pa.list_(pa.int32())),
             ("ids", pa.list_(pa.int32())),
             ("logprobs", pa.list_(pa.float64())),
+            ("drafts", pa.string()),
             ("messages", pa.list_(message)),
         ]
     )
@@ -135,8 +137,53 @@ def _move(move: Move) -> dict[str, Any]:
         "prompt_ids": reply.prompt_ids,
         "ids": reply.ids,
         "logprobs": reply.logprobs,
+        "drafts": _json(reply.drafts) if reply.drafts else None,
         "messages": [{"role": m.role, "content": m.content} for m in move.messages],
     }
+
+
+def text_columns() -> list[str]:
+    """The leaves of `schema`, without the token ids and their probabilities."""
+    import pyarrow as pa
+
+    def leaves(field: pa.Field, path: str) -> Iterator[str]:
+        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if not pa.types.is_struct(kind):
+            yield path
+            return
+        for inner in kind:
+            if inner.name not in ("prompt_ids", "ids", "logprobs"):
+                yield from leaves(inner, f"{path}.list.element.{inner.name}")
+
+    return [leaf for field in schema() for leaf in leaves(field, field.name)]
+
+
+def record_from_row(row: dict[str, Any]) -> Record:
+    """The record of a row, as `_row` writes it. Columns of token ids may be absent."""
+    moves = tuple(_move_from_row(move) for move in row["moves"])
+    data, parts, raw = (orjson.loads(row[name]) for name in ("data", "parts", "raw"))
+    outcome = Outcome(moves, row["class"], tuple(row["returns"]), data)
+    score = Score(row["value"], parts, raw, tuple(row["per_seat"]))
+    names = ("index", "task", "sample", "split", "seed", "repeat", "group", "cluster", "canonical")
+    return Record(**{name: row[name] for name in names}, outcome=outcome, score=score)
+
+
+def _move_from_row(row: dict[str, Any]) -> Move:
+    ids, own, logprobs = (row.get(name) for name in ("prompt_ids", "ids", "logprobs"))
+    reply = Reply(
+        row["text"],
+        row["finish_reason"],
+        row["prompt_tokens"],
+        row["completion_tokens"],
+        row["reasoning"],
+        None if ids is None else tuple(ids),
+        None if own is None else tuple(own),
+        None if logprobs is None else tuple(logprobs),
+        tuple(map(reply_from_json, orjson.loads(row.get("drafts") or "[]"))),
+    )
+    messages = tuple(Message(m["role"], m["content"]) for m in row["messages"])
+    parsed = orjson.loads(row["parsed"])
+    return Move(row["seat"], reply, parsed, row["class"], messages, row["number"], row["attempt"])
 
 
 def _json(value: Any) -> str:

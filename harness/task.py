@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from . import parsing
+from .exhibits import Exhibit
 from .player import Player, PlayerFactory
 from .seeds import Streams
 from .types import (
@@ -48,7 +49,8 @@ class Task:
     """A task. Subclasses set the class attributes and override what differs from one question.
 
     ``version`` is part of the specification of a run: raise it when samples, prompts or rules
-    change. ``reward`` names the default reward, ``decoding`` the default decoding, ``splits`` what
+    change. ``reward`` names the default reward, ``verifier`` one that reads no truth and so may
+    choose among replies at test time, ``decoding`` the default decoding, ``splits`` what
     ``samples`` accepts besides ``all``. Tasks with several ``seats`` name a ``default_opponent``
     (one of `players`). ``level_players`` are the reference players whose scores are shown as
     floor and ceiling of a run (empty: the task's metrics show their own). ``columns`` names the
@@ -59,6 +61,7 @@ class Task:
     name: ClassVar[str] = ""
     version: ClassVar[str] = "1"
     reward: ClassVar[str] = ""
+    verifier: ClassVar[str] = ""
     splits: ClassVar[tuple[str, ...]] = ("train", "validation", "test")
     decoding: ClassVar[Decoding] = Decoding()
     seats: ClassVar[int] = 1
@@ -78,6 +81,11 @@ class Task:
         Raises HarnessError for a split that does not exist or data that cannot be read.
         """
         raise NotImplementedError(f"{type(self).__name__}.samples")
+
+    def stratum(self, sample: Sample) -> str:
+        """The part of the data that acceptance and rewards are counted by, as fine as the task can
+        tell (an order and a side); the default: the group."""
+        return sample.group
 
     def data_identity(self) -> str:
         """A hash or version of foreign data that the samples come from ("" for generated data)."""
@@ -158,9 +166,29 @@ class Task:
         """The reply that supervised training aims at, where the task has one."""
         return None
 
+    def privileged(self, sample: Sample) -> list[Message] | None:
+        """The prompt of a teacher: that of `messages` with the verified answer and what it rests
+        on, for self-distillation (None: the task has none). No player ever sees it.
+
+        Only for tasks that ask once: it stands where the first prompt stood.
+        """
+        return None
+
+    def ballot(self, sample: Sample, value: Json) -> Json:
+        """A parsed answer as it counts in a vote: equal for answers that say the same."""
+        return value
+
     def concepts(self, sample: Sample) -> Mapping[str, int]:
         """Labels for probes: concept -> class index (-1: not applicable)."""
         return {}
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> Sequence[Exhibit]:
+        """What a reader of a transcript wants to see beside it: the matrix with its equilibria, the
+        story as a timeline, the board move by move (see `harness.exhibits`). The default: nothing.
+
+        Called on stored outcomes, in a process that has no model.
+        """
+        return ()
 
     def option(self, name: str) -> Any:
         """An option's value (the registry has filled in the defaults)."""

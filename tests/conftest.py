@@ -12,6 +12,8 @@ import pytest
 SUPPORT = Path(__file__).parent / "support"
 ROOT = Path(__file__).parent.parent
 
+collect_ignore = ["downstream"]  # packages of their own: tests/harness/test_downstream.py runs them
+
 
 @pytest.fixture
 def support():

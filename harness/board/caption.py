@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..stats import TOO_FEW
 from .arenas import Arena, Column
-from .cells import CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
+from .cells import BOUND, CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
 from .protocol import majority, protocol
 from .rows import Members, settings
 
@@ -97,6 +97,16 @@ def _marks(members: Members, cells: Mapping[tuple[str, str], Cell]) -> list[str]
     if other:
         lines.append(
             f"{DIFFERENT} differs from the column's protocol, not ranked ({_listed(other)})."
+        )
+    bounds = {row for (row, _), cell in cells.items() if cell.bound}
+    if bounds:
+        lines.append(
+            f"{BOUND} chosen among several replies by the truth: an upper bound, not ranked "
+            f"({_listed(bounds)})."
+        )
+    if any(cell.tokens for cell in cells.values()):
+        lines.append(
+            "tokens: prompt + reply tokens of a record, all drafts of a test-time method counted."
         )
     several = {f"{row}: {cell.runs} runs" for (row, _), cell in cells.items() if cell.runs > 1}
     if several:

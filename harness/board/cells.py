@@ -16,6 +16,7 @@ from .places import StoredRun
 CONTAMINATED: Final = "†"
 INCOMPLETE: Final = "‡"
 DIFFERENT: Final = "§"
+BOUND: Final = "◊"
 FEW: Final = "few"
 
 
@@ -36,7 +37,9 @@ class Cell:
     ``runs`` counts the runs behind it and ``sd`` their spread (or that of the seeds of one run);
     ``contaminated`` counts evaluation items that the checkpoint was trained on (None: training
     data unknown or none) and ``clean`` is the score without them; ``missing`` counts records;
-    ``differs`` names the parts of the protocol that are not the column's. ``rank`` and ``letters``
+    ``differs`` names the parts of the protocol that are not the column's; ``bound`` marks a choice
+    among replies that saw the truth. ``tokens`` are prompt and reply tokens of a record, all drafts
+    of a test-time method counted (None: no model). ``rank`` and ``letters``
     are of the paired tests; None and "" where the cell is not ranked.
     """
 
@@ -57,6 +60,8 @@ class Cell:
     contaminated: int | None = None
     clean: float | None = None
     differs: tuple[str, ...] = ()
+    bound: bool = False
+    tokens: tuple[float, float] | None = None
     rank: int | None = None
     letters: str = ""
     difference: Difference | None = None
@@ -70,6 +75,7 @@ class Cell:
                 (CONTAMINATED, bool(self.contaminated)),
                 (INCOMPLETE, self.missing > 0),
                 (DIFFERENT, bool(self.differs)),
+                (BOUND, self.bound),
             )
             if stands
         )
@@ -85,7 +91,8 @@ class Cell:
     @property
     def rankable(self) -> bool:
         """Whether the cell may be compared with the others of its column."""
-        return self.value is not None and not self.missing and not self.differs
+        clean = not self.missing and not self.differs and not self.bound
+        return self.value is not None and clean
 
 
 def metric_row(run: StoredRun, column: Column) -> Mapping[str, Json] | None:
@@ -121,6 +128,8 @@ def make_cell(runs: Sequence[StoredRun], column: Column) -> Cell | None:
         runs=len(figures),
         seeds=sum(len(run.spec["seeds"]) for run, _ in figures),
         missing=missing,
+        bound=any((run.manifest.get("model") or {}).get("sees_truth") for run, _ in figures),
+        tokens=_tokens([run for run, _ in figures]) if whole else None,
         **(_standing([run for run, _ in figures]) if whole and column.metric == "score" else {}),
     )
     if len(figures) == 1:
@@ -138,6 +147,16 @@ def _standing(runs: Sequence[StoredRun]) -> dict[str, Json]:
         "levels": summaries[0]["levels"],
         "given_valid": None if None in valid else sum(valid) / len(valid),
     }
+
+
+def _tokens(runs: Sequence[StoredRun]) -> tuple[float, float] | None:
+    """Prompt and reply tokens of a record."""
+    usage = [(run.metrics["usage"], run.metrics["records"]) for run in runs if run.metrics]
+    records = sum(n for _, n in usage)
+    prompt, reply = (
+        sum(found[f"{part}_tokens"] for found, _ in usage) for part in ("prompt", "completion")
+    )
+    return (prompt / records, reply / records) if records and prompt + reply else None
 
 
 def over_runs(base: Cell, values: Sequence[float]) -> Cell:

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ..terminal import visible
 from ..types import CLASSES, HarnessError, Json
-from .cells import CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
+from .cells import BOUND, CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
 
 if TYPE_CHECKING:
     from ..leaderboard import Board
 
 WIDTH: Final = 100
 LABEL: Final = 20
+LEAST: Final = 12
+"""Columns of a label on the narrowest terminals."""
 CELL: Final = 25
 LETTERS: Final = 4
 """More letters than that say little in a cell; they stand in CSV, JSON and HTML."""
@@ -98,6 +101,8 @@ def cell_lines(cell: Cell | None, is_gap: bool = False) -> list[str]:
     lines.append(", ".join(facts))
     if cell.ledger:
         lines += _faults(cell)
+    if cell.tokens is not None:
+        lines.append(f"tokens {cell.tokens[0]:,.0f} + {cell.tokens[1]:,.0f}")
     if cell.given_valid is not None and cell.faults:
         lines.append(f"given valid {figure(cell.given_valid)}")
     if cell.difference is not None:
@@ -127,22 +132,25 @@ def _difference(cell: Cell) -> list[str]:
 # Formats
 
 
-def terminal(board: Board) -> str:
-    """Blocks of columns that fit `WIDTH`, one below the other."""
+def terminal(board: Board, width: int = WIDTH) -> str:
+    """Blocks of columns that fit the width, one below the other."""
     heads = titles(board)
-    per_block = max(1, (WIDTH - LABEL) // CELL)
+    label = min(LABEL, max(LEAST, width - CELL))
+    per_block = max(1, (width - label) // CELL)
     blocks = []
     for start in range(0, max(1, len(heads)), per_block):
-        blocks.append(_block(board, heads, start, min(start + per_block, len(heads))))
-    notes = [line for text in board.caption for line in _wrapped(text, WIDTH + 1, "  ")]
+        blocks.append(_block(board, heads, start, min(start + per_block, len(heads)), label))
+    notes = [line for text in board.caption for line in _wrapped(text, width + 1, "  ")]
     return "\n\n".join([*blocks, "\n".join(notes)])
 
 
-def _block(board: Board, heads: Sequence[tuple[str, str]], start: int, stop: int) -> str:
+def _block(
+    board: Board, heads: Sequence[tuple[str, str]], start: int, stop: int, width: int
+) -> str:
     shown = heads[start:stop]
     names = [_wrapped(_head(title, domain)) for title, domain in shown]
-    lines = _rows([[""], *names])
-    lines.append("-" * (LABEL + CELL * len(shown)))
+    lines = _rows([[""], *names], width)
+    lines.append("-" * (width + CELL * len(shown)))
     for row in board.rows:
         cells = row_cells(board, row)[start:stop]
         texts = [
@@ -151,7 +159,7 @@ def _block(board: Board, heads: Sequence[tuple[str, str]], start: int, stop: int
         ]
         if all(cell is None for cell in cells):
             continue
-        lines += [*_rows([_wrapped(row, LABEL), *texts]), ""]
+        lines += [*_rows([_wrapped(row, width), *texts], width), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -185,22 +193,17 @@ def _width(text: str) -> int:
     )
 
 
-def _rows(columns: Sequence[Sequence[str]]) -> list[str]:
+def _rows(columns: Sequence[Sequence[str]], width: int) -> list[str]:
     """Cells of several lines side by side; labels to the left, figures to the right."""
     height = max(len(lines) for lines in columns)
     made = []
     for i in range(height):
         parts = [lines[i] if i < len(lines) else "" for lines in columns]
         label, rest = parts[0], parts[1:]
-        line = label + " " * (LABEL - _width(label))
+        line = label + " " * (width - _width(label))
         line += "".join(" " * (CELL - _width(part)) + part for part in rest)
         made.append(line.rstrip())
     return made
-
-
-def visible(text: str) -> str:
-    """Without control characters: a label must not steer the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def markdown(board: Board) -> str:
@@ -262,6 +265,7 @@ _TEX: Final = {
     CONTAMINATED: r"\dag{}",
     INCOMPLETE: r"\ddag{}",
     DIFFERENT: r"\S{}",
+    BOUND: r"$\diamond$",
     "Δ": r"$\Delta$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
@@ -297,19 +301,30 @@ def _flat(cell: Cell) -> dict[str, Json]:
     flat["ledger"] = ledger_text(cell)
     flat["levels"] = " ".join(f"{k} {v!r}" for k, v in sorted(cell.levels.items()))
     flat["marks"] = cell.marks
+    prompt, reply = cell.tokens or (None, None)
+    flat |= {"prompt_tokens": prompt, "reply_tokens": reply}
+    del flat["tokens"]
     del flat["difference"]
     return flat
 
 
 def as_csv(board: Board) -> str:
-    """Long form, one line a cell, full precision."""
+    """Long form, one line a cell, full precision. A text that a spreadsheet would run as a formula
+    is quoted for it (``'=1+1``)."""
     rows = table(board)
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: _csv(value) for key, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _csv(value: Json) -> Json:
+    if not isinstance(value, str):
+        return value
+    value = visible(value)
+    return f"'{value}" if value.lstrip(" ?").startswith(("=", "+", "-", "@")) else value
 
 
 def as_json(board: Board) -> str:

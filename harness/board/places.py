@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from .. import shapes
 from ..progress import track
 from ..remote import file_system
+from ..shapes import check
 from ..store import FORMAT, MANIFEST, METRICS, RECORDS
 from ..types import HarnessError, Json
 
@@ -254,6 +256,7 @@ def _run(where: Place, manifest: dict[str, Json]) -> StoredRun:
     _need(manifest["spec"]["task"], TASK, f"{where.path}/{MANIFEST}: spec.task")
     data = where.read(METRICS)
     metrics = None if data is None else _json(data, f"{where.path}/{METRICS}")
+    check(manifest, shapes.MANIFEST, f"{where.path}/{MANIFEST}")
     run = StoredRun(where, manifest, metrics)
     if metrics is not None:
         _need(metrics, SUMMARY, f"{where.path}/{METRICS}")
@@ -261,6 +264,7 @@ def _run(where: Place, manifest: dict[str, Json]) -> StoredRun:
             _need(row, FIGURE, f"{where.path}/{METRICS}: metrics")
             if not all(row[k] is None or isinstance(row[k], (int, float)) for k in NUMBERS):
                 raise HarnessError(f"{where.path}/{METRICS}: {row['name']}: not a number")
+        check(metrics, shapes.METRICS, f"{where.path}/{METRICS}")
         if (rows := run.rows()) != metrics["records"]:
             raise HarnessError(
                 f"{where.path}: {rows} records in {RECORDS}, {metrics['records']} in {METRICS}: "

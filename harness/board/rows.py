@@ -54,7 +54,9 @@ def find_rows(
 
 
 def model_label(run: StoredRun) -> str:
-    """The model as tables name it: a folder's own name, anything else as it was given."""
+    """The model as tables name it: by its own label, a folder's own name, or as it was given."""
+    if own := (run.manifest.get("model") or {}).get("label"):
+        return str(own)
     name = str(run.manifest.get("model_name") or run.spec["model"])
     if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
         return Path(name).name

@@ -94,15 +94,18 @@ class Items:
 
     def _places(self, table: pa.Table) -> Array | None:
         """The place of each row's sample; None when rows and samples agree one to one."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         names = table.column("sample").combine_chunks()
         if self._samples is not None and names.equals(self._samples):
             return None
-        known = self._samples if self._samples is not None else pa.array([], pa.string())
-        fresh = pc.unique(names.filter(pc.invert(pc.is_in(names, known))))
-        if len(fresh):
+        others = names
+        if self._samples is not None:
+            others = names.filter(pc.invert(pc.is_in(names, self._samples)))
+        fresh = pc.unique(others)
+        if len(fresh) == len(names):
+            self._extend(table, fresh, None)
+        elif len(fresh):
             first = pc.index_in(fresh, names).to_numpy(zero_copy_only=False)
             self._extend(table, fresh, first)
         if len(fresh) == len(names) == len(self):
@@ -110,12 +113,18 @@ class Items:
         places: Array = pc.index_in(names, self._samples).to_numpy(zero_copy_only=False)
         return places
 
-    def _extend(self, table: pa.Table, fresh: Any, rows: Array) -> None:
+    def _extend(self, table: pa.Table, fresh: Any, rows: Array | None) -> None:
+        """Add samples with clusters and groups from these rows of the table (None: from all)."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         def coded(name: str, places: dict[str, int]) -> Array:
-            texts = table.column(name).take(pa.array(rows)).to_pylist()
-            found: Array = np.array([places.setdefault(t, len(places)) for t in texts], np.int64)
+            # Coded by Arrow: a list of a million texts would take far more than their names.
+            column = table.column(name).combine_chunks()
+            coding = pc.dictionary_encode(column if rows is None else column.take(pa.array(rows)))
+            names = coding.dictionary.to_pylist()
+            known = np.array([places.setdefault(t, len(places)) for t in names], np.int64)
+            found: Array = known[coding.indices.to_numpy(zero_copy_only=False)]
             return found
 
         clusters = coded("cluster", self._cluster_places)

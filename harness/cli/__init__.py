@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Final
 
@@ -17,23 +19,51 @@ VERBS: Final = {
     "compare": "Compare two runs sample by sample.",
     "tournament": "Rate a pool of models by playing all against all.",
     "leaderboard": "Show all runs as one table, with intervals and ranks.",
+    "view": "Look at runs in a browser: records, transcripts, flips.",
     "audit": "Look for contamination, parse failures and reward hacks.",
     "serve": "Serve a checkpoint over HTTP, for runs and for others.",
     "list": "Show what is registered.",
     "doctor": "Check what this machine can run, and say what to install.",
     "train": "Train a checkpoint on a task.",
+    "sweep": "Train and test many conditions, and compare them.",
     "sample": "Sample completions of train prompts, for rejection sampling.",
     "rft": "Score sampled candidates, build a data set of accepted ones.",
     "probe": "Probe hidden states for a task's concepts, with controls.",
     "export": "Make a Hugging Face folder of a training step.",
     "data": "Build, show and audit data sets.",
     "fetch": "Download what a plugin needs.",
+    "new": "Write a plugin of your own to begin with.",
+    "check": "Check a plugin against the rules of the core.",
 }
 """Every verb with its one line of help, so that ``--help`` imports none of them."""
 
 
+class Formatter(click.HelpFormatter):
+    """Help that keeps to narrow terminals (click's own takes 50 columns at the least)."""
+
+    def __init__(
+        self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
+    ) -> None:
+        columns = min(shutil.get_terminal_size().columns, max_width or 80)
+        super().__init__(indent_increment, width or max(30, columns - 2), max_width)
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """As click's, with a first column of a third of a narrow terminal."""
+        super().write_dl(rows, col_max if self.width >= 60 else self.width // 3, col_spacing)
+
+
+class Context(click.Context):
+    """The context of every verb."""
+
+    formatter_class = Formatter
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported from ``harness.cli.<verb>`` on use."""
+
+    context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -46,11 +76,34 @@ class LazyGroup(click.Group):
                 f"there is no verb {name!r}{nearest(name, VERBS)}; see harness --help"
             )
         command: click.Command = import_module(f".{name}_", __name__).command
+        _prepare(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _prepare(command: click.Command) -> None:
+    """Give a verb, and all below it, what all have: help for narrow terminals, and the option
+    ``--quiet``; an own one of that name is made to reach progress."""
+    command.context_class = Context
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _prepare(below)
+        return
+    own = next((p for p in command.params if p.name == "quiet"), None)
+    if own is None:
+        own = click.Option(["--quiet"], is_flag=True, expose_value=False, help="No progress.")
+        command.params.append(own)
+    own.callback = _hush
+
+
+def _hush(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    from .. import progress
+
+    progress.quiet = value
+    return value
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,5 +133,7 @@ def main() -> None:
 
 
 def _fail(message: str) -> None:
-    click.echo(f"harness: {message}", err=True)
+    from ..terminal import lines
+
+    click.echo(f"harness: {lines(message)}", err=True)
     sys.exit(2)

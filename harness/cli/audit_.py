@@ -58,8 +58,8 @@ def command(
 
 
 def _print(report: object) -> None:
-    from ..board.formats import visible
     from ..findings import RunReport
+    from ..terminal import visible
 
     assert isinstance(report, RunReport)
     print(visible(report.run))

@@ -60,7 +60,7 @@ def command(**given: Any) -> int:
 
 def show(report: Report, quiet: bool = False) -> None:
     """One line a check; findings with what to do below. ``quiet``: the findings only."""
-    from ..board.formats import visible
+    from ..terminal import visible
 
     width = max(len(result.check) for result in report.results)
     print(f"{report.kind} {visible(report.name)}")

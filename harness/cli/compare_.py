@@ -42,7 +42,8 @@ def command(a: str, b: str, metric: str, flips: int, replies: bool, as_json: boo
 
 
 def _print(result: Comparison) -> None:
-    from ..board.formats import figure, interval, visible
+    from ..board.formats import figure, interval
+    from ..terminal import visible
 
     overall = result.overall
     print(visible(f"{result.task}, {result.metric}: {result.first} - {result.second}"))
@@ -86,7 +87,8 @@ def _power(result: Comparison) -> str:
 
 
 def _print_groups(result: Comparison) -> None:
-    from ..board.formats import figure, interval, visible
+    from ..board.formats import figure, interval
+    from ..terminal import visible
     from .tables import print_table
 
     rows = [
@@ -107,13 +109,13 @@ def _print_groups(result: Comparison) -> None:
 
 def _indented(reply: str) -> str:
     """A reply under its heading, line by line, without control characters."""
-    from ..board.formats import visible
+    from ..terminal import visible
 
     return "\n        ".join(visible(line) for line in reply.splitlines()) or "(nothing)"
 
 
 def _print_flips(result: Comparison) -> None:
-    from ..board.formats import visible
+    from ..terminal import visible
     from .tables import print_table
 
     print(f"samples that differ: first better {result.better}, second better {result.worse}")

@@ -27,9 +27,9 @@ def command(games: bool, registry_file: Path | None, as_json: bool) -> int:
     """
     if games:
         return _games(registry_file, as_json)
-    from ..board.formats import visible
     from ..machine import PACKAGE, findings, missing_extras
     from ..progress import track
+    from ..terminal import visible
 
     rows = list(track(findings(registry_file), "looking"))
     if as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +59,7 @@ def command(**given: Any) -> int:
     Exit code 1 when a run is incomplete, or a folder among others cannot be read.
     """
     from ..board.arenas import EXTERNAL, ID, OOD, split_columns
-    from ..board.formats import render
+    from ..board.formats import WIDTH, render, terminal
     from ..leaderboard import Options, make_board
 
     domains = {
@@ -78,7 +80,12 @@ def command(**given: Any) -> int:
     )
     extra = _extra_columns(given["observers"], given["runs"], given["registry_file"])
     board = make_board(given["runs"], options, extra)
-    write(render(board, "json" if given["as_json"] else given["form"]), given["out"])
+    form = "json" if given["as_json"] else given["form"]
+    narrow = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    if form == "terminal" and given["out"] is None and narrow < WIDTH:
+        write(terminal(board, narrow) + "\n", None)
+    else:
+        write(render(board, form), given["out"])
     if given["plots"] is not None:
         from dataclasses import replace
 

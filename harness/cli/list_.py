@@ -24,6 +24,8 @@ def command(kind: str | None, registry_file: Path | None, as_json: bool) -> int:
     if kinds[0] not in KINDS:
         raise HarnessError(f"there is no kind {kind!r}; there are {', '.join(KINDS)}")
     registry = Registry.load(registry_file)
+    for problem in registry.problems:
+        click.echo(f"to look at: {problem}", err=True)
     entries = [entry for (k, _), entry in registry.entries.items() if k in kinds]
     if as_json:
         import json
@@ -43,6 +45,4 @@ def command(kind: str | None, registry_file: Path | None, as_json: bool) -> int:
             if kind is not None:
                 for name, option in entry.options.items():
                     print(f"  {'':{width}}    {name}={option.default!r}  {option.help}")
-    for problem in registry.problems:
-        click.echo(f"skipped: {problem}", err=True)
     return 0

@@ -30,6 +30,11 @@ def json_option(function: F) -> F:
     )
 
 
+def quiet_option(function: F) -> F:
+    """``--quiet``."""
+    return click.option("--quiet", is_flag=True, help="No progress and no remarks.")(function)
+
+
 def set_option(function: F) -> F:
     """``--set key=value``, repeatable."""
     return click.option(
@@ -38,6 +43,17 @@ def set_option(function: F) -> F:
         multiple=True,
         metavar="KEY=VALUE",
         help="A task option; TASK.KEY=VALUE reaches one task only. Repeatable.",
+    )(function)
+
+
+def replicas_option(function: F) -> F:
+    """``--replicas N``."""
+    return click.option(
+        "--replicas",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Copies of the model on Ray, over GPUs or cores (RAY_ADDRESS: of a cluster).",
     )(function)
 
 

@@ -127,7 +127,11 @@ def _print_acceptance(run: Path, report: Mapping[str, Json]) -> None:
     from .tables import print_table
 
     rows = [_row("all", report)]
-    rows += [_row(name, counts) for name, counts in report["groups"].items()]
+    strata = report["strata"]
+    for name, counts in report["groups"].items():
+        rows.append(_row(name, counts))
+        within = {s: c for s, c in strata.items() if s.startswith(f"{name}/")}
+        rows += [_row(f"  {s.removeprefix(name)}", c) for s, c in within.items()]
     head = ("group", "candidates", "accepted", "rate", "prompts", "clusters", "all zero")
     print_table(f"acceptance of {run}", head, rows)
     print("verdicts: " + ", ".join(f"{k} {v:,}" for k, v in report["verdicts"].items()))

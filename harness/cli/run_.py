@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..terminal import lines
 from ..types import HarnessError
-from .options import json_option, names, pairs, registry_option, set_option
+from .options import json_option, names, pairs, registry_option, replicas_option, set_option
 
 if TYPE_CHECKING:
     from ..plan import RunSettings
@@ -22,7 +23,7 @@ class RunCommand(click.Command):
         from ..registry import Registry
 
         entries = Registry.load().entries
-        with formatter.section("Tasks (their options: harness list tasks)"):
+        with formatter.section("Tasks (options: harness list tasks)"):
             formatter.write_dl(
                 [(e.name, e.summary) for (k, _), e in entries.items() if k == "task"]
             )
@@ -43,6 +44,7 @@ class RunCommand(click.Command):
 @click.option("--opponent-set", multiple=True, metavar="KEY=VALUE", help="Its back end's option.")
 @click.option("--split", default="test", show_default=True, help="A split of the task, or all.")
 @click.option("--limit", type=int, help="The first N samples of a fixed, stratified order.")
+@click.option("--groups", default="", metavar="A[,B]", help="Only groups that begin so.")
 @click.option("--seeds", default="0", show_default=True, help="Seeds of decoding and episodes.")
 @click.option("--repeats", type=int, default=1, show_default=True, help="Rollouts of each sample.")
 @click.option("--n", type=int, default=1, show_default=True, help="Completions of each prompt.")
@@ -66,6 +68,8 @@ class RunCommand(click.Command):
     help="Go on with this run folder; needs no other option.",
 )
 @click.option("--concurrency", type=int, help="Rollouts in flight (default 128).")
+@replicas_option
+@click.option("--sync", default="", metavar="URL", help="Copy each finished run there (s3://...).")
 @click.option("--retries", type=int, default=5, show_default=True, help="After engine faults.")
 @click.option("--log", "observers", default="", metavar="A[,B]", help="Observers, by name.")
 @click.option("--dry-run", is_flag=True, help="Print the estimate and stop.")
@@ -83,10 +87,32 @@ def command(**given: Any) -> int:
 
     settings = _resumed(given) if given["resume"] and not given["tasks"] else _settings(given)
     registry = Registry.load(given["registry_file"])
+    if given["sync"]:
+        from ..remote import check_target
+
+        check_target(given["sync"])
     results = evaluate(settings, registry, given["quiet"], given["dry_run"])
+    if given["sync"]:
+        results = _copied(results, given["sync"])
     if "@*" in given["models"]:
         return _report_series(results, given)
     return report(results, given["as_json"])
+
+
+def _copied(results: Any, url: str) -> Any:
+    """The results, each copied to a URL once its records are all there."""
+    from ..api import Run
+    from ..remote import upload
+
+    for label, result in results:
+        if isinstance(result, Run) and result.complete:
+            try:
+                print(f"copied to {upload(result.path, url)}", file=sys.stderr)
+            except HarnessError as error:
+                yield label, result
+                yield label, error
+                continue
+        yield label, result
 
 
 def _report_series(results: Any, given: dict[str, Any]) -> int:
@@ -128,6 +154,7 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         models=_models(given["models"]),
         split=given["split"],
         limit=given["limit"],
+        groups=names(given["groups"]) if given["groups"] else (),
         seeds=seeds_of(given["seeds"]),
         repeats=given["repeats"],
         n=given["n"],
@@ -144,6 +171,7 @@ def _settings(given: dict[str, Any]) -> RunSettings:
         out=given["out"],
         resume=given["resume"],
         concurrency=given["concurrency"],
+        replicas=given["replicas"],
         retries=given["retries"],
         observers=names(given["observers"]) if given["observers"] else (),
     )
@@ -164,7 +192,7 @@ def _resumed(given: dict[str, Any]) -> RunSettings:
     from ..store import read_manifest
 
     manifest = read_manifest(given["resume"])
-    changes = {name: given[name] for name in ("limit", "concurrency", "retries")}
+    changes = {name: given[name] for name in ("limit", "concurrency", "retries", "replicas")}
     return RunSettings.resumed(given["resume"], manifest, **changes)
 
 
@@ -183,7 +211,7 @@ def report(results: Any, as_json: bool) -> int:
                     print_run(result)
                 worst = max(worst, 0 if result.complete else 1)
             else:
-                print(f"harness: {label}: {result}", file=sys.stderr)
+                print(lines(f"harness: {label}: {result}"), file=sys.stderr)
                 worst = 2
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..types import HarnessError
-from .options import json_option, pairs, registry_option, set_option
+from .options import json_option, names, pairs, registry_option, replicas_option, set_option
 
 
 @click.command("sample")
@@ -20,6 +20,7 @@ from .options import json_option, pairs, registry_option, set_option
 @click.option(
     "--pilot", type=int, default=0, help="So many whole clusters (pairs) of each group instead."
 )
+@click.option("--groups", default="", metavar="A[,B]", help="Only groups that begin so.")
 @click.option("--temperature", type=float, default=0.8, show_default=True)
 @click.option("--top-p", type=float, default=0.95, show_default=True)
 @click.option("--top-k", type=int, default=0, show_default=True, help="0 is off.")
@@ -33,6 +34,7 @@ from .options import json_option, pairs, registry_option, set_option
 @click.option("--out", type=click.Path(path_type=Path), default=Path("samples"), show_default=True)
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="This run folder.")
 @click.option("--concurrency", type=int, help="Completions in flight (default 128).")
+@replicas_option
 @click.option("--dry-run", is_flag=True, help="Print the estimate and stop.")
 @click.option("--quiet", is_flag=True, help="No progress and no estimate.")
 @registry_option
@@ -58,6 +60,7 @@ def command(**given: Any) -> int:
         models=(given["model"],),
         split=given["split"],
         limit=given["limit"],
+        groups=names(given["groups"]) if given["groups"] else (),
         pilot=given["pilot"],
         seeds=seeds_of(given["seeds"]),
         n=given["n"],
@@ -70,6 +73,7 @@ def command(**given: Any) -> int:
         out=given["out"],
         resume=given["resume"],
         concurrency=given["concurrency"],
+        replicas=given["replicas"],
     )
     registry = Registry.load(given["registry_file"])
     results = evaluate(settings, registry, given["quiet"], given["dry_run"])

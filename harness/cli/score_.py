@@ -66,7 +66,7 @@ def command(
 
 
 def _print_moved(moved: Sequence[Change]) -> None:
-    from ..board.formats import visible
+    from ..terminal import visible
     from .tables import print_table
 
     if not moved:

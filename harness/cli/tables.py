@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..api import Run
 from ..summary import metric_rows
+from ..terminal import lines, visible
 
 SHOWN: Final = 24
 """Figures of a run that its table shows."""
+
+NARROW: Final = 60
+"""Columns of a terminal below which tables become blocks of lines."""
 
 
 def print_json(value: Any) -> None:
@@ -23,21 +28,38 @@ def print_json(value: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], wide: bool = False
 ) -> None:
-    """A plain table; the first column is left-aligned, the others right-aligned. A ``wide`` one
-    folds cells where the terminal is too narrow, and may pass 100 characters in a file."""
+    """A plain table; the first column is left-aligned, the others right-aligned. A ``wide`` one may
+    pass 100 characters in a file. Cells are folded, never cut; on a terminal of less than `NARROW`
+    columns each row is a block of lines."""
+    if sys.stdout.isatty() and shutil.get_terminal_size().columns < NARROW:
+        print_blocks(title, columns, rows)
+        return
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column(escape(columns[0]), justify="left", no_wrap=wide, overflow="fold")
+    def shown(text: str) -> str:
+        return escape(lines(text))
+
+    table = Table(title=shown(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column(shown(columns[0]), justify="left", no_wrap=wide, overflow="fold")
     for column in columns[1:]:
-        table.add_column(escape(column), justify="right", overflow="fold" if wide else "ellipsis")
+        table.add_column(shown(column), justify="right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(shown, row))
     width = None if sys.stdout.isatty() else 200 if wide else 100
     Console(file=sys.stdout, width=width).print(table)
+
+
+def print_blocks(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for narrow terminals: the first cell of each row, and a line for each other one."""
+    print(visible(title))
+    for row in rows:
+        print(f"\n{visible(row[0]) or '-'}")
+        for name, cell in zip(columns[1:], row[1:], strict=True):
+            print(lines(f"  {name}: {cell}"))
+    print()
 
 
 def print_run(run: Run) -> None:
@@ -59,8 +81,8 @@ def print_run(run: Run) -> None:
     elif len(summary["metrics"]) > SHOWN:
         print(f"... and {len(summary['metrics']) - SHOWN} more figures in metrics.json")
     for line in _closing_lines(summary):
-        print(line)
-    print(f"run folder: {run.path}")
+        print(visible(line))
+    print(visible(f"run folder: {run.path}"))
     if not summary["complete"]:
         missing = summary["expected"] - summary["records"]
         print(f"incomplete: {missing} records are missing; the same command tries them again")

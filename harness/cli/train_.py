@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..types import HarnessError, Json
+from ..training.recipe import divide, read_config
+from ..types import HarnessError
 from .options import names, pairs, registry_option
-
-if TYPE_CHECKING:
-    from ..registry import Registry
-
-TOP = ("method", "task", "model", "reward", "out", "log")
-"""Settings of a configuration file that are options of this command."""
 
 
 @click.command("train")
-@click.option("--method", default="", metavar="NAME", help="sft, grpo, or a trainer of your own.")
+@click.option("--method", default="", metavar="NAME", help="sft, rft, grpo, or any trainer.")
 @click.option("--task", default="", help="What to train on: the train split of this task.")
 @click.option("--model", default="", help="The base: a folder, FOLDER@STEP, name or hub id.")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder of the job.")
@@ -83,63 +77,3 @@ def command(**given: Any) -> int:
     if made.step:
         click.echo(f"{made.folder}: step {made.step}")
     return 0
-
-
-def read_config(path: Path | None) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Settings of this command and dotted options, from a TOML file.
-
-    ``[data] order = "flat"`` and ``data.order = "flat"`` are the same; ``[task]`` and ``[reward]``
-    hold a ``name`` and options. Raises HarnessError for a file that cannot be read.
-    """
-    if path is None:
-        return {}, {}
-    import tomllib
-
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise HarnessError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise HarnessError(f"{path}: not valid TOML: {error}") from None
-    top: dict[str, Json] = {}
-    settings: dict[str, Json] = {}
-    for key, value in flat(document).items():
-        if key in TOP:
-            top[key] = value
-        elif key in ("task.name", "reward.name"):
-            top[key.partition(".")[0]] = value
-        else:
-            settings[key] = value
-    return top, settings
-
-
-def flat(document: Mapping[str, Json], prefix: str = "") -> dict[str, Json]:
-    """Nested tables as dotted keys.
-
-    >>> flat({"data": {"order": "flat"}, "steps": 3})
-    {'data.order': 'flat', 'steps': 3}
-    """
-    found: dict[str, Json] = {}
-    for key, value in document.items():
-        if isinstance(value, dict):
-            found |= flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
-
-
-def divide(
-    registry: Registry, method: str, task: str, settings: Mapping[str, Json]
-) -> tuple[dict[str, Json], dict[str, Json], dict[str, Json]]:
-    """Options of trainer, task and reward. The task's are checked here already."""
-    options: dict[str, Json] = {}
-    inner: dict[str, dict[str, Json]] = {"task": {}, "reward": {}}
-    for key, value in settings.items():
-        head, dot, rest = key.partition(".")
-        if dot and head in inner:
-            inner[head][rest] = value
-        else:
-            options[key] = value
-    registry.entry("trainer", method)
-    registry.options(registry.entry("task", task), inner["task"])
-    return options, inner["task"], inner["reward"]

@@ -184,13 +184,9 @@ def pool_padded(
     :param starts: where each row's prompt begins, (rows,).
     :param ends: where it ends, one behind its last position, (rows,).
     """
-    rows, length, _ = hidden.shape
-    sizes = ends - starts
-    longest = int(sizes.max())
-    places = starts[:, None] + torch.arange(longest, device=hidden.device)[None]
-    picked = places.clamp(max=length - 1)
-    states = hidden[torch.arange(rows, device=hidden.device)[:, None], picked].float()
-    return torch.bmm(position_weights(sizes, longest, pooling)[:, None], states)[:, 0]
+    rows, length, width = hidden.shape
+    first = torch.arange(rows, device=hidden.device) * length
+    return _pooled(hidden.reshape(-1, width), first + starts, ends - starts, pooling)
 
 
 def pool_packed(
@@ -205,4 +201,14 @@ def pool_packed(
     flat = hidden.reshape(-1, hidden.shape[-1])
     if bool((offsets + sizes > len(flat)).any()):
         raise HarnessError("a prompt reaches beyond the packed positions")
-    return pool_padded(flat[None].expand(len(sizes), -1, -1), offsets, offsets + sizes, pooling)
+    return _pooled(flat, offsets, sizes, pooling)
+
+
+def _pooled(
+    flat: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, pooling: str
+) -> torch.Tensor:
+    """Of sequences that begin at these rows of ``flat``; the gradient is no larger than that."""
+    longest = int(sizes.max())
+    places = starts[:, None] + torch.arange(longest, device=flat.device)[None]
+    states = flat[places.clamp(max=len(flat) - 1)].float()
+    return torch.bmm(position_weights(sizes, longest, pooling)[:, None], states)[:, 0]

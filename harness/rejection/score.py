@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import fsum
 from pathlib import Path
 from statistics import pstdev
@@ -35,7 +35,8 @@ ACCEPTANCE: Final = "acceptance.json"
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One scored candidate. ``index`` is its record's place in the run; ``key`` names it wherever
-    it goes; ``parsed`` is the answer that was read."""
+    it goes; ``parsed`` is the answer that was read; ``stratum`` the finest part of the data that
+    acceptance is counted by (`Task.stratum`)."""
 
     key: str
     index: int
@@ -49,6 +50,7 @@ class Candidate:
     parts: Mapping[str, float]
     parsed: Json
     verdict: str
+    stratum: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -85,8 +87,9 @@ async def score_candidates(
                 outcomes = [await replay(job, sample, record) for record in records]
                 scores = await job.reward.score_group(sample, outcomes)
                 for record, outcome, score in zip(records, outcomes, scores, strict=True):
-                    candidates.append(_candidate(sample, record, outcome, score, gates))
-            judged: dict[str, float] = getattr(job.reward, "judge_figures", dict)()
+                    made = _candidate(sample, record, outcome, score, gates)
+                    candidates.append(replace(made, stratum=job.task.stratum(sample)))
+            judged = job.reward.judge_figures()
         finally:
             job.reward.close()
         report = {
@@ -119,14 +122,18 @@ def read_candidates(path: Path) -> list[Candidate]:
 
 
 def acceptance(candidates: list[Candidate]) -> dict[str, Json]:
-    """Counts by gate, overall and by group; how many prompts and clusters are covered; the spread
-    of rewards within a prompt's group (population standard deviation)."""
+    """Counts by gate, overall, by group and by stratum (order and side); how many prompts and
+    clusters are covered; the spread of rewards within a prompt's group (population standard
+    deviation); the mean of each part of the score."""
     groups: dict[str, list[Candidate]] = defaultdict(list)
+    strata: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[candidate.group].append(candidate)
+        strata[candidate.stratum or candidate.group].append(candidate)
     return {
         **_counts(candidates),
         "groups": {name: _counts(members) for name, members in sorted(groups.items())},
+        "strata": {name: _counts(members) for name, members in sorted(strata.items())},
     }
 
 
@@ -140,6 +147,10 @@ def _counts(candidates: list[Candidate]) -> dict[str, Any]:
     spreads = [pstdev([c.reward for c in members]) for members in by_prompt.values()]
     accepted = sum(c.accepted for c in candidates)
     reasons = Counter(c.verdict for c in candidates)
+    parts: dict[str, list[float]] = defaultdict(list)
+    for candidate in candidates:
+        for name, value in candidate.parts.items():
+            parts[name].append(value)
     return {
         "candidates": len(candidates),
         "accepted": accepted,
@@ -151,6 +162,7 @@ def _counts(candidates: list[Candidate]) -> dict[str, Any]:
         ),
         "clusters": len(clusters),
         "clusters_complete": sum(all(found) for found in clusters.values()),
+        "parts": {name: fsum(values) / len(values) for name, values in sorted(parts.items())},
         "reward_mean": fsum(c.reward for c in candidates) / max(1, len(candidates)),
         "group_reward_std_mean": fsum(spreads) / max(1, len(spreads)),
         "zero_variance_groups": sum(spread == 0.0 for spread in spreads),

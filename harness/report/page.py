@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..board.cells import CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
-from ..board.formats import figure, interval, ledger_text, row_cells, titles, visible
+from ..board.cells import BOUND, CONTAMINATED, DIFFERENT, INCOMPLETE, Cell
+from ..board.formats import figure, interval, ledger_text, row_cells, titles
+from ..terminal import visible
 from ..types import CLASSES, OK
 from .template import PAGE, SCRIPT, STYLE
 
@@ -76,6 +77,7 @@ def _marks(cell: Cell) -> str:
         CONTAMINATED: f"{cell.contaminated} items occur in the training data",
         INCOMPLETE: f"{cell.missing} records are missing",
         DIFFERENT: f"differs in {', '.join(cell.differs)}",
+        BOUND: "chosen by the truth: an upper bound",
     }
     return "".join(f'<span class="mark" title="{_text(reasons[m])}">{m}</span>' for m in cell.marks)
 
@@ -105,6 +107,8 @@ def _facts(cell: Cell) -> str:
         facts.append(f"norm {cell.normalised:.2f}")
     if cell.sd is not None:
         facts.append(f"sd {cell.sd:.3f} over {cell.runs if cell.runs > 1 else cell.seeds} seeds")
+    if cell.tokens is not None:
+        facts.append(f"tokens {cell.tokens[0]:,.0f} + {cell.tokens[1]:,.0f}")
     if cell.given_valid is not None and cell.faults:
         facts.append(f"given valid {cell.given_valid:.3f}")
     return ", ".join(facts)

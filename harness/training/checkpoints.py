@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,17 +134,39 @@ def ensure_weights(folder: Path) -> Path:
     out = folder / "huggingface"
     if any(out.glob("*.safetensors")):
         return out
-    shards = next((folder / i for i in INNER if any((folder / i).glob("model_world*"))), None)
-    if shards is None:
-        raise HarnessError(f"{folder} holds no weights of a model")
-    check_seal(folder)
+    shards = sealed_shards(folder)
     state = merged_state(shards)
     write_checkpoint(state, shards / "huggingface", out)
     return out
 
 
+def sealed_shards(folder: Path) -> Path:
+    """Where in a step's folder the shards lie, after a check of their hashes.
+
+    Raises HarnessError when there are none, or they are damaged.
+    """
+    shards = next((folder / i for i in INNER if any((folder / i).glob("model_world*"))), None)
+    if shards is None:
+        raise HarnessError(f"{folder} holds no weights of a model")
+    check_seal(folder)
+    return shards
+
+
 def merged_state(shards: Path) -> dict[str, Any]:
     """All weights from the shards of all ranks, LoRA adapters added into their layers."""
+    state, meta = whole_state(shards), adapter_meta(shards)
+    return with_adapters(state, meta) if meta else state
+
+
+def adapter_meta(shards: Path) -> dict[str, Json]:
+    """Rank and scale of the adapters that were trained ({} where none were)."""
+    path = shards / "lora_train_meta.json"
+    found: dict[str, Json] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
+
+
+def whole_state(shards: Path) -> dict[str, Any]:
+    """All weights from the shards of all ranks, as they are."""
     import torch
     from torch.distributed.tensor import DTensor
 
@@ -161,24 +183,30 @@ def merged_state(shards: Path) -> dict[str, Any]:
             state[name] = local[0]
             continue
         state[name] = torch.cat(local, dim=placement.dim)
-    meta = shards / "lora_train_meta.json"
-    return with_adapters(state, json.loads(meta.read_text())) if meta.is_file() else state
+    return state
 
 
 def with_adapters(state: Mapping[str, Any], meta: Mapping[str, Json]) -> dict[str, Any]:
-    """W + (alpha / r) B A for each adapted layer (Hu et al. 2021), under the base model's names."""
+    """All weights under the base model's names, adapters added into their layers."""
+    return dict(adapted(state, meta, lambda weight: weight))
+
+
+def adapted(
+    state: Mapping[str, Any], meta: Mapping[str, Json], whole: Callable[[Any], Any]
+) -> Iterator[tuple[str, Any]]:
+    """W + (alpha / r) B A for each adapted layer (Hu et al. 2021), under the base model's names,
+    one weight at a time; ``whole`` makes a full tensor of what the state holds."""
     scale = meta["lora_alpha"] / meta["r"]
-    plain: dict[str, Any] = {}
-    for name, weight in state.items():
+    for name, held in state.items():
         if "lora_" in name:
             continue
+        weight = whole(held)
         target = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
         if name.endswith(".base_layer.weight"):
             stem = name.removesuffix("base_layer.weight")
-            a, b = (state[f"{stem}lora_{x}.default.weight"] for x in "AB")
+            a, b = (whole(state[f"{stem}lora_{x}.default.weight"]) for x in "AB")
             weight = (weight.float() + scale * (b.float() @ a.float())).to(weight.dtype)
-        plain[target] = weight
-    return plain
+        yield target, weight
 
 
 def write_checkpoint(state: Mapping[str, Any], described: Path, out: Path) -> None:

@@ -23,7 +23,8 @@ VALIDATION: Final = "val.jsonl"
 SHOWN: Final = {
     "reward": ("reward/mean", "critic/score/mean"),
     "loss": ("train/loss", "actor/loss", "actor/pg_loss"),
-    "kl": ("actor/kl_loss", "actor/ppo_kl"),
+    "kl": ("actor/teacher_kl", "actor/kl_loss", "actor/ppo_kl"),
+    "probe loss": ("probe/loss",),
     "reply tokens": ("response_length/mean",),
     "groups without variance": ("reward/zero_variance_groups",),
     "seconds a step": ("timing_s/step",),

@@ -35,8 +35,10 @@ PACKAGES: Final = (
 )  # fmt: skip
 
 
-def begin(session: Session, hardware: Mapping[str, Json]) -> None:
-    """Write the record of a job that starts, or starts again."""
+def begin(
+    session: Session, hardware: Mapping[str, Json], more: Mapping[str, Json] | None = None
+) -> None:
+    """Write the record of a job that starts, or starts again; ``more`` is the method's own."""
     out = session.out
     ids = sorted({i.identity for i in session.items})
     write_atomically(out / CANONICAL, "".join(f"{i}\n" for i in ids).encode())
@@ -65,6 +67,7 @@ def begin(session: Session, hardware: Mapping[str, Json]) -> None:
             "started": old.get("started", now()),
             "attempts": [*old.get("attempts", []), {"started": now(), **dict(hardware)}],
             "seconds": old.get("seconds", 0.0),
+            **(more or {}),
         },
     )
 

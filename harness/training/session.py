@@ -169,8 +169,8 @@ class Session:
             known = json.loads(file.read_text())
             if known["hash"] != identity:
                 raise HarnessError(
-                    f"{self.out} holds another job ({_difference(known['job'], self._plain())}); "
-                    "choose another --out"
+                    f"{self.out} holds another job ({self._unlike(known['job'])}); choose another "
+                    "--out"
                 )
             if not self.job.resume:
                 raise HarnessError(
@@ -195,12 +195,20 @@ class Session:
             self.lock = -1
 
     def _identity(self) -> dict[str, Json]:
-        """What a resumed job must share: not how often it saves, nor where it runs."""
+        """What a resumed job must share: not how often it saves, nor where it runs, nor what a
+        judge may cost; nor the stage, as data that were built are there to be trained on, and
+        rehearsals have folders of their own."""
         found = self._plain()
+        del found["stage"]
+        found["reward_options"] = json.loads(json.dumps(self.reward.specification(), default=str))
         free = ("save_every", "keep", "gpus", "nodes", "processes")
         found["options"] = {k: v for k, v in found["options"].items() if k not in free}
         found["base"] = {"identity": found["base"]["identity"]}
         return found
+
+    def _unlike(self, job: Mapping[str, Json]) -> str:
+        now = self._plain()
+        return difference({**job, "stage": now["stage"]}, now)
 
     def _plain(self) -> dict[str, Json]:
         value: dict[str, Json] = json.loads(json.dumps(self.described(), default=str))
@@ -226,11 +234,11 @@ def _validation(task: Task, option: Mapping[str, Json]) -> list[Item]:
     return validation_items(task, int(option["validation.limit"]), tuple(option["data.groups"]))
 
 
-def _difference(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:
+def difference(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:
     """The first setting in which two jobs differ."""
     for key in new:
         if isinstance(new[key], dict) and isinstance(old.get(key), dict):
-            inner = _difference(old[key], new[key])
+            inner = difference(old[key], new[key])
             if inner:
                 return f"{key}.{inner}"
         elif old.get(key) != new[key]:

@@ -106,7 +106,7 @@ def _checked(folder: Path) -> Path:
     if not (folder / "config.json").is_file():
         steps = _steps(folder)
         if (folder / "adapter_config.json").is_file():
-            advice = "it is an adapter: merge it into its base model first"
+            advice = "it is an adapter: give its base, and --model-set lora=FOLDER"
         elif steps:
             advice = f"it has steps: {folder}@{steps[-1]} (of {', '.join(steps)})"
         else:

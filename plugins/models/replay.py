@@ -50,7 +50,8 @@ class StoredPlayer(Player):
         except (KeyError, IndexError):
             raise HarnessError(
                 f"{self.run} holds no reply to turn {turn.number} of seat {turn.seat} of "
-                f"{self.seat.sample.id}; replay with the task, options, seeds and split of that run"
+                f"{self.seat.sample.id}; replay with the task, options, seeds and split of that "
+                "run (and no more repeats or drafts than it has)"
             ) from None
         self.given[place] += 1
         return reply
@@ -64,8 +65,13 @@ class ReplayModel(ScriptedModel):
         self.run = run
         self.replies: dict[Place, list[Reply]] = {}
         digest = hashlib.blake2b(digest_size=6)
-        from harness.store import read_records
+        from harness.store import read_manifest, read_records
 
+        manifest = read_manifest(Path(run).expanduser())
+        spec = manifest["spec"]
+        self.label = str(manifest["model_name"])
+        self.given = {name: spec[name] for name in ("decoding", "system", "fewshot")}
+        self.origin = {name: manifest[name] for name in ("hash", "training") if name in manifest}
         for record in read_records(Path(run).expanduser()):
             rollout = derive(record.seed, record.sample, record.repeat)
             for move in record.outcome.moves:
@@ -76,6 +82,10 @@ class ReplayModel(ScriptedModel):
         if not self.replies:
             raise HarnessError(f"{run} has no finished records to replay")
         self.identity = f"scripted:replay-{digest.hexdigest()}"
+
+    def describe(self) -> Mapping[str, Json]:
+        """With the hash of the run, and the training data of its checkpoint."""
+        return {**super().describe(), **self.origin}
 
     def make(self, seat: Seat) -> Player:
         """A player who repeats what was said in this seat of this rollout."""

@@ -92,11 +92,13 @@ class EchoModel(ScriptedModel):
         """None: a model's player that asks the queue."""
 
     async def generate(self, request: Request) -> Reply:
-        """The last user message."""
+        """The last user message, up to a stop text."""
         if self.delay:
             await asyncio.sleep(self.delay * Streams(request.seed).uniform("delay"))
-        said = (m.content for m in reversed(request.messages) if m.role == "user")
-        return Reply(next(said, ""))
+        said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+        for stop in filter(None, request.decoding.stop):
+            said = said.partition(stop)[0]
+        return Reply(said)
 
 
 @hookimpl

@@ -26,6 +26,7 @@ from harness.model import Estimate, Model
 from harness.rendering import format_name, render, stop_texts, template_hash, template_options
 from harness.types import Decoding, HarnessError, Json, Message, Reply, Request
 
+from .adapter import read_adapter
 from .attention import use_grouped_attention
 from .checkpoint import Found, identity, locate, weights_hash
 from .generation import Generator, Row, check_model
@@ -49,8 +50,14 @@ class TransformersModel(Model):
         self.name = found.label
         self.options = {**DEFAULTS, **options}
         self.template = template_options(self.options["chat_template_kwargs"])
+        lora = str(self.options["lora"])
+        self.adapter = read_adapter(lora, found) if lora else None
         self.model, self.tokenizer = load(found, self.options)
         self.identity = name_of_weights or identity(found)
+        if self.adapter is not None:
+            self.adapter.add_to(self.model)
+            self.name = f"{self.name}+{self.adapter.name}"
+            self.identity = f"{self.identity}+{self.adapter.identity}"
         self.generator = Generator(self.model, self.tokenizer, bool(self.options["logprobs"]))
         self.stops = stop_texts(self.tokenizer)
         text = self.model.config.get_text_config()
@@ -146,6 +153,7 @@ class TransformersModel(Model):
         return {
             "backend": "transformers",
             "folder": str(self.found.folder),
+            "adapter": str(self.adapter.folder) if self.adapter else "",
             "architecture": type(self.model).__name__,
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "dtype": str(self.model.dtype).removeprefix("torch."),
@@ -209,7 +217,9 @@ class TransformersModel(Model):
         return int(self.options["batch_limit"]) or rows, int(self.options["batch_tokens"]) or tokens
 
     def close(self) -> None:
-        """Release the weights."""
+        """Release the weights; a second time there is nothing to release."""
+        if self.model is None:
+            return
         on_gpu = self.model.device.type == "cuda"
         self.model = self.generator = None  # type: ignore[assignment]  # nothing may use it now
         if on_gpu:
@@ -223,6 +233,7 @@ DEFAULTS: Final[Mapping[str, Json]] = {
     "chat_template_kwargs": {},
     "batch_limit": 0,
     "batch_tokens": 0,
+    "lora": "",
     "logprobs": False,
 }
 """The options of a registry entry, with their defaults."""

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.types import HarnessError, Json
@@ -31,6 +31,9 @@ HEADING: Final = re.compile(r"validation errors? for \w+$|^\w+$")
 
 WORKING: Final = 6 * 2**30
 """Bytes beside weights and cache, for an engine that shares its GPU: activations, graphs."""
+
+MEASURED: Final = "memory profiling"
+"""In vLLM's words where the memory of a GPU changed under it while it measured what it needs."""
 
 CPU_CACHE: Final = "2"
 """GiB of keys and values for vLLM's CPU build, unless the user says otherwise."""
@@ -174,7 +177,17 @@ def start_engine(start: Start, needed: int = 0) -> Any:
 
     Raises HarnessError with the reason when it does not start.
     """
-    arguments = prepare(start, needed)
+    try:
+        return _start(start, prepare(start, needed))
+    except HarnessError as error:
+        if MEASURED not in str(error) or start.shared:
+            raise
+        # Another process took or freed memory meanwhile: once more, without measuring.
+        again = replace(start, shared=True)
+        return _start(again, prepare(again, needed))
+
+
+def _start(start: Start, arguments: Mapping[str, Json]) -> Any:
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.async_llm import AsyncLLM

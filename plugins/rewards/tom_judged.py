@@ -19,12 +19,21 @@ from harness.reward import Reward
 from harness.types import HarnessError, Json, Outcome, Sample, Score
 
 from ..tasks.tom.answers import Target, Verdict, judge
-from .judge import Case, Judge, JudgeFailed
+from .judge import Case, Judge, JudgeFailed, settings_of
 from .tom_process import TomProcess, TomProcessV2, reading_of
 
 INCIDENTAL: Final = frozenset(
     f"judge_{name}"
-    for name in ("cache", "replay", "concurrency", "retries", "delay", "requests", "tokens")
+    for name in (
+        "cache",
+        "replay",
+        "concurrency",
+        "retries",
+        "delay",
+        "requests",
+        "tokens",
+        "ledger",
+    )
 )
 
 
@@ -72,7 +81,11 @@ class _Judged(TomProcess):
 
     def judge_figures(self) -> dict[str, float]:
         """Requests, cache hits, tokens, latencies."""
-        return self.judge.stats.figures()
+        return self.judge.figures()
+
+    def specification(self) -> dict[str, Json]:
+        """The options, with what of the judge's back end its replies may depend on."""
+        return {**super().specification(), "judge_model_options": settings_of(self.judge.options)}
 
     def close(self) -> None:
         """Close the judge's connection."""

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import hookimpl
+from harness.player import Player
 from harness.types import HarnessError, Json, Message
 
+from .verl.sessions import seats
 from .verl.settings import Place, grpo_overrides, rollout_engine
 from .verl.trainer import VerlTrainer
 
@@ -41,6 +43,8 @@ class GRPO(VerlTrainer):
                     "rollouts on a GPU need vLLM, which is not installed; "
                     "pip install 'strategic-harness[train,vllm]'"
                 )
+        if session.job.reward_options.get("judge_model") and not options["rollout.workers"]:
+            options = {**options, "rollout.workers": 1}  # the back end's budget counts by process
         return grpo_overrides(place, options, len(session.items))
 
     def command(self, place: Place, description: Path) -> list[str]:
@@ -48,12 +52,20 @@ class GRPO(VerlTrainer):
         return [sys.executable, "-m", module, str(description)]
 
     def prepare(self, session: Session) -> None:
-        """Check the opponent, and that there is something to roll out."""
+        """Check the opponent, and that a KL penalty sees every turn."""
         name = str(session.job.options["opponent"])
         if name and name not in session.task.players():
             raise HarnessError(
                 f"opponent {name!r}: {session.task.name} has "
                 f"{', '.join(sorted(session.task.players())) or 'no players'}"
+            )
+        for sample in {session.task.stratum(i.sample): i.sample for i in session.items}.values():
+            seats(session.task, sample, Player, 0, name)  # raises where the opponent does not play
+        asked = (session.task.turns(item.sample) for item in session.items)
+        if session.job.options["kl"] == "reward" and any(turns > 1 for turns in asked):
+            raise HarnessError(
+                f"kl reward: {session.task.name} asks several times a game, and verl would count "
+                "the last turn's penalty alone; use kl=loss"
             )
 
     def write_data(self, session: Session) -> None:

@@ -10,6 +10,7 @@ import pytest
 import harness
 from harness.batching import ModelQueue
 from harness.plan import Planner, RunSettings
+from harness.registry import Registry
 from harness.store import read_records
 from harness.types import Decoding, HarnessError, Message, ProviderError, Reply, Request
 
@@ -305,3 +306,14 @@ def test_a_failing_observer_is_reported_once_and_the_run_goes_on(toy_registry, t
 
 async def _engine(engine, job, folder, observers):
     await engine(job, folder, 30, 8, observers).run()
+
+
+def test_a_record_that_cannot_be_stored_does_not_take_the_run_down(support, tmp_path):
+    """A parsed value that is no JSON is an engine error of its sample, and the others are kept."""
+    registry = Registry.load(support / "faulty_registry.toml")
+    made = harness.run(
+        "faulty", "empty", registry, limit=3, options={"fault": "unstorable"}, out=tmp_path
+    )
+    assert not made.complete
+    journal = (made.path / "journal.jsonl").read_text()
+    assert journal.count("cannot be stored: Integer exceeds 64-bit range") == 3

@@ -185,3 +185,24 @@ def test_heads_refuse_what_cannot_be():
     ):
         with pytest.raises(HarnessError):
             make()
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padded_and_packed_rows_get_the_same_gradient(pooling):
+    torch.manual_seed(0)
+    sizes, lengths = torch.tensor([3, 1, 5]), [4, 6, 5]
+    rows = [torch.randn(n, 6, requires_grad=True) for n in lengths]
+    padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    starts = torch.zeros_like(sizes)
+    offsets = torch.tensor([0, 4, 10])
+    weights = torch.randn(3, 6)
+    found = []
+    for pooled in (
+        pool_padded(padded, starts, sizes, pooling),
+        pool_packed(torch.cat(rows), offsets, sizes, pooling),
+    ):
+        found.append(torch.autograd.grad((pooled * weights).sum(), rows))
+    for one, two, size in zip(*found, sizes.tolist(), strict=True):
+        torch.testing.assert_close(one, two)
+        assert not one[size:].any(), "replies have no part in it"
+        assert one[:size].any()

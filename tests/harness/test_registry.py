@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -57,6 +58,18 @@ def test_broken_toml_names_file_and_line(tmp_path):
             "option 'a'",
         ),
         ("[other]\n", "nothing else"),
+        ("plugin = [1]\n", "nothing else"),
+        ("plugin = " + "[" * 5_000, "too deeply|not valid TOML"),
+        *(
+            (f"[[plugin]]\nkind = 'task'\nname = 'x'\nmodule = 'm'\n{line}\n", message)
+            for line, message in (
+                ("priority = nan", "priority nan is no whole number"),
+                ("priority = 'high'", "priority 'high' is no whole number"),
+                ("handles = 1979-05-27", "give a list of texts"),
+                ("handles = [[]]", "give a list of texts"),
+                ("options = 1", "options must be a table"),
+            )
+        ),
     ],
 )
 def test_bad_entries_are_named(tmp_path, text, message):
@@ -129,6 +142,8 @@ def test_options_are_defaults_overlaid_and_converted(toy_registry):
 @pytest.mark.parametrize(
     ("value", "default", "expected"),
     [
+        ('{"a": [1]}', {}, {"a": [1]}),
+        ("", {}, {}),
         ("yes", False, True),
         ("0", True, False),
         ("3", 1, 3),
@@ -168,6 +183,100 @@ def test_entry_points_are_read_without_import_and_broken_ones_are_skipped(tmp_pa
     assert any("lost" in problem for problem in registry.problems)
     with pytest.raises(HarnessError, match="imported too early"):
         registry.create("task", "good", {})
+
+
+BESIDE = """
+    from harness import hookimpl
+    from harness.reward import Reward
+    from harness.task import Task
+    from harness.types import Message, Sample, Score
+
+    class Beside(Task):
+        name, reward, splits = "beside", "beside", ("test",)
+        def samples(self, split):
+            yield Sample("one", "test", {}, ordinal=0)
+        def messages(self, sample):
+            return [Message("user", "Say yes.")]
+
+    class Yes(Reward):
+        name = "beside"
+        def score(self, sample, outcome):
+            return Score(float(outcome.moves[-1].parsed == "Say yes."))
+
+    @hookimpl
+    def create_task(name, options):
+        return Beside(options)
+
+    @hookimpl
+    def create_reward(name, options):
+        return Yes(options)
+"""
+
+
+def test_modules_are_found_beside_the_file_that_names_them(harness_command, tmp_path):
+    """In the folder that one works in, and from a package that is not installed; whoever changes
+    the rules is told that an old run is shown."""
+    entries = "".join(
+        f'[[plugin]]\nkind = "{kind}"\nname = "beside"\nmodule = "beside"\n'
+        for kind in ("task", "reward")
+    )
+    words = ("run", "--task", "beside", "--model", "echo")
+    package = tmp_path / "deep" / "beside"
+    package.mkdir(parents=True)
+    write(package / "__init__.py", BESIDE)
+    (package / "registry.toml").write_text(entries)
+    named = (*words, "--registry", package / "registry.toml", "--out", "other")
+    assert harness_command(*named, registry=False).returncode == 0
+    code = write(tmp_path / "beside.py", BESIDE)
+    (tmp_path / "registry.toml").write_text(entries)
+    assert "note:" not in harness_command(*words, registry=False).stderr
+    os.utime(code, (code.stat().st_mtime + 60,) * 2)
+    again = harness_command(*words, registry=False)
+    assert again.returncode == 0
+    assert "note: the code of beside changed after that; raise its version" in again.stderr
+
+
+def test_what_is_installed_goes_before_what_lies_beside(tmp_path, monkeypatch):
+    """A file named as a module of Python's does not take its place."""
+    write(tmp_path / "textwrap.py", "raise RuntimeError('shadowed')")
+    entry = ENTRY.format(name="x", module="textwrap")
+    registry = Registry.load(write(tmp_path / "registry.toml", entry))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(HarnessError, match="no @hookimpl create_task"):
+        registry.create("task", "x", {})
+    assert sys.path[-1] == str(tmp_path)
+
+
+def test_the_extra_of_a_package_is_its_own(tmp_path):
+    from harness.registry import Entry, load_module
+
+    entry = Entry("task", "x", "absent_module", "", "package rps-memory", extra="fast")
+    with pytest.raises(HarnessError, match=r"pip install 'rps-memory\[fast\]'"):
+        load_module(entry)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("gtbench", {"gtbench"}),
+        ("task:gamesolve*", {"gamesolve", "gamesolve-ood", "gamesolve-skills"}),
+        ("model:e*", {"empty", "echo"}),
+        ("", set()),
+    ],
+)
+def test_words_of_load_plugins(monkeypatch, words, names):
+    monkeypatch.setenv("HARNESS_LOAD_PLUGINS", words)
+    assert {name for _, name in Registry.load().entries} == names
+
+
+def test_a_word_that_fits_nothing_is_a_problem_and_what_is_left_out_says_so(monkeypatch):
+    monkeypatch.setenv("HARNESS_LOAD_PLUGINS", "gtbench, gtbensh")
+    registry = Registry.load()
+    assert registry.problems == ["HARNESS_LOAD_PLUGINS: 'gtbensh' fits nothing"]
+    with pytest.raises(HarnessError, match="left out by HARNESS_LOAD_PLUGINS"):
+        registry.entry("task", "hitom")
+    with pytest.raises(HarnessError, match="there is no task 'hitomm'"):
+        registry.entry("task", "hitomm")
 
 
 def test_load_plugins_restricts_what_loads(monkeypatch):

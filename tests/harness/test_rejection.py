@@ -144,6 +144,54 @@ def test_acceptance_counts_by_prompt_cluster_and_group():
     assert report["groups"]["g0"]["accepted"] == 1
 
 
+def test_acceptance_is_counted_by_stratum_within_its_group():
+    def made(group, stratum, verdict):
+        return Candidate(
+            "k", 0, f"{stratum}-s", "", group, "c", 0, 1, 1.0, {"form": 0.5}, None, verdict, stratum
+        )  # fmt: skip
+
+    report = acceptance(
+        [made("order-1", "order-1/hidden", ACCEPTED), made("order-1", "order-1/observed", "form"),
+         made("order-1", "order-1/hidden", "form"), made("order-2", "order-2/hidden", "form")]
+    )  # fmt: skip
+    assert list(report["strata"]) == ["order-1/hidden", "order-1/observed", "order-2/hidden"]
+    assert report["strata"]["order-1/hidden"]["verdicts"] == {"accepted": 1, "form": 1}
+    assert report["groups"]["order-1"]["accepted"] == 1
+    assert report["parts"] == {"form": 0.5}
+
+
+def test_counterfactual_stories_are_counted_by_order_and_side():
+    task = Registry.load().create("task", "counterfactual-tom", {})
+    found = {task.stratum(s) for s in task.samples("train")}
+    assert found == {f"order-{n}/{side}" for n in (1, 2, 3) for side in ("observed", "hidden")}
+    plain = Registry.load().create("task", "gamesolve-skills", {})
+    sample = next(iter(plain.samples("train")))
+    assert plain.stratum(sample) == sample.group
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_sample_is_never_asked_beside_its_own_worked_answer(split, tmp_path):
+    """Its answer would be copied, and gold text would become training data."""
+    made = harness.run(
+        task="counterfactual-tom", model="random", split=split, limit=12, fewshot=3,
+        groups=("order-1",), out=tmp_path,
+    )  # fmt: skip
+    task = Registry.load().create("task", "counterfactual-tom", {})
+    order = [s for s in task.samples("train") if s.group == "order-1"]
+    shown = {s.cluster for s in order[:3]}
+    records = list(made.records())
+    assert len(records) == 12
+    assert {r.group for r in records} == {"order-1"}
+    assert not shown & {r.cluster for r in records}
+    spec = made.manifest["spec"]
+    assert spec["groups"] == ["order-1"]
+    assert spec.get("shown", []) == (sorted(shown) if split == "train" else [])
+    again = harness.run(
+        task="counterfactual-tom", model="random", split=split, limit=12, out=tmp_path
+    )
+    assert again.path != made.path
+
+
 @pytest.fixture(scope="module")
 def sampled(tmp_path_factory):
     """240 random candidates of 60 train prompts, scored."""

@@ -64,6 +64,43 @@ class Copy(Task):
     def target(self, sample):
         return sample.truth["answer"]
 
+    def privileged(self, sample):
+        return [*self.messages(sample), Message("user", f"It is {sample.truth['answer']}.")]
+
+
+class Marks(Task):
+    """Say a word of letters a to d. Concepts: whether a dominates, and (of every other item) which
+    of b, c and d there are most of."""
+
+    name = "marks"
+    reward = "exact"
+    decoding = Decoding(max_tokens=16)
+
+    def samples(self, split):
+        place = self.splits.index(split)
+        for i in range(int(self.option("size"))):
+            most = "bcd"[derive(1, place, i) % 3]
+            letters = ["a"] * (5 if derive(2, place, i) % 2 else 1) + list("bcd".replace(most, ""))
+            letters += [most] * (10 - len(letters))
+            order = sorted(range(10), key=lambda at, i=i: derive(3, place, i, at))
+            word = "".join(letters[at] for at in order) + str(i)
+            yield Sample(f"marks-{split}-{i}", split, {"word": word}, {"answer": word}, ordinal=i)
+
+    def messages(self, sample):
+        return [Message("user", sample.data["word"])]
+
+    def parse(self, sample, reply):
+        text = reply.text.strip()
+        return Parsed(text, OK) if text else Parsed(None, UNPARSED)
+
+    def target(self, sample):
+        return sample.truth["answer"]
+
+    def concepts(self, sample):
+        word = sample.data["word"]
+        most = "bcd".index(max("bcd", key=word.count))
+        return {"dominant": int(word.count("a") > 3), "most": most if sample.ordinal % 2 else -1}
+
 
 class Duel(Task):
     """Two seats, three turns each; the higher sum of the numbers said wins."""
@@ -206,7 +243,7 @@ class Batched(Model):
 
 @hookimpl
 def create_task(name, options):
-    return {"copy": Copy, "duel": Duel}[name](options)
+    return {"copy": Copy, "duel": Duel, "marks": Marks}[name](options)
 
 
 @hookimpl

@@ -30,8 +30,15 @@ def missing() -> str:
 class Training:
     """Runs ``harness train`` in a folder."""
 
-    def __init__(self, folder: Path, base: Path | str, task: str = "copy") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        base: Path | str,
+        task: str = "copy",
+        registry: str = "toy_registry.toml",
+    ) -> None:
         self.folder = folder
+        self.registry = registry
         self.task = task
         self.base = base
         self.environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "OMP_NUM_THREADS": "1"}
@@ -39,7 +46,7 @@ class Training:
     def command(self, method: str, out: str, *more: str, **settings: object) -> list[str]:
         words = [sys.executable, "-m", "harness", "train", "--method", method, "--task", self.task,
                  "--model", str(self.base), "--out", out,
-                 "--registry", str(SUPPORT / "toy_registry.toml"), *more]  # fmt: skip
+                 "--registry", str(SUPPORT / self.registry), *more]  # fmt: skip
         for name, value in settings.items():
             words += ["--set", f"{name.replace('__', '.')}={value}"]
         return words

@@ -6,12 +6,12 @@
 All candidates of a prompt go into one request. Candidate texts are quoted as data; the reply must
 keep to a schema; what was paid for is cached; budgets stop the run before they are exceeded; and a
 judge that fails is never a zero: the run stops, or the group is marked as unjudged.
-`docs/judge.md` has the protocol and the options.
+`docs/rft.md` has the protocol and the options.
 """
 
 from __future__ import annotations
 
-from .judge import Judge, JudgeFailed, JudgeStats
+from .judge import Judge, JudgeFailed, JudgeStats, settings_of
 from .protocol import Case
 
-__all__ = ["Case", "Judge", "JudgeFailed", "JudgeStats"]
+__all__ = ["Case", "Judge", "JudgeFailed", "JudgeStats", "settings_of"]

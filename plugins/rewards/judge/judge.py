@@ -21,8 +21,9 @@ from harness.seeds import derive
 from harness.types import Decoding, HarnessError, Json, Message, ProviderError, Reply, Request
 
 from .cache import Cache
+from .ledger import Ledger
 from .protocol import AGAIN, BadReply, Case, Grades, read_reply
-from .vendors import vendor
+from .vendors import require_key, vendor
 
 Ask = Callable[[Request], Awaitable[Reply]]
 
@@ -38,6 +39,7 @@ DEFAULTS: Final[Mapping[str, Json]] = {
     "judge_max_tokens": 3000,
     "judge_requests": 0,
     "judge_tokens": 0,
+    "judge_ledger": "",
     "judge_failure": "stop",
     "judge_swap": False,
 }
@@ -78,7 +80,8 @@ class JudgeStats:
         """For logs: counts, mean and largest latency in seconds, swap difference."""
         kept: dict[str, float] = asdict(self)
         kept["latency_mean"] = self.seconds / self.requests if self.requests else 0.0
-        kept["cache_hit_rate"] = self.cache_hits / self.groups if self.groups else 0.0
+        answered = self.cache_hits + self.requests
+        kept["cache_hit_rate"] = self.cache_hits / answered if answered else 0.0
         kept["swap_difference"] = self.difference / self.compared if self.compared else 0.0
         return kept
 
@@ -93,11 +96,16 @@ class Judge:
         identity: str,
         options: Mapping[str, Json],
         close: Callable[[], None] = lambda: None,
+        cost: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.options = o = {**DEFAULTS, **options}
         self.ask = ask
         self.identity = identity
         self.close = close
+        self.cost = cost
+        self.ledger = Ledger(
+            Path(str(o["judge_ledger"])).expanduser() if o["judge_ledger"] else None
+        )
         self.stats = JudgeStats()
         self.cache = Cache(Path(str(o["judge_cache"])).expanduser() if o["judge_cache"] else None)
         self.decoding = Decoding(temperature=0.0, max_tokens=int(o["judge_max_tokens"]))
@@ -113,7 +121,7 @@ class Judge:
         if not name:
             return None
         _check(o)
-        settings = _settings(o)
+        settings = settings_of(o)
         if o["judge_replay"]:
             known = Cache(Path(str(o["judge_cache"])).expanduser()).judge(name, settings)
             if known is None:
@@ -125,6 +133,7 @@ class Judge:
         registry = registry or Registry.load()
         entry, argument = registry.for_model(name)
         given = {**vendor(str(o["judge_preset"])), **_object(o["judge_model_options"])}
+        require_key(given)
         given = {k: json.dumps(v) if k == "extra_body" else v for k, v in given.items()}
         model = registry.create("model", entry.name, given, argument)
         queue = ModelQueue(model)
@@ -133,9 +142,17 @@ class Judge:
             queue.close()
             model.close()
 
-        made = cls(queue.ask, model.identity, o, close)
+        def cost() -> float:
+            totals = getattr(getattr(model, "ledger", None), "totals", None)
+            return float(totals.cost) if totals is not None else 0.0
+
+        made = cls(queue.ask, model.identity, o, close, cost)
         made.cache.remember(name, settings, model.identity)
         return made
+
+    def figures(self) -> dict[str, float]:
+        """Running totals of this process: `JudgeStats.figures`, and the cost."""
+        return {**self.stats.figures(), "cost": self.cost()}
 
     async def scores(self, case: Case, candidates: Sequence[str]) -> list[list[float]]:
         """Grades (candidates, steps) in [0, 1]; 0 for a candidate without text, unasked.
@@ -179,7 +196,7 @@ class Judge:
 
     async def _grades(self, case: Case, texts: Sequence[str]) -> list[list[float]]:
         messages = case.messages(texts)
-        key = Cache.key(self.identity, _settings(self.options), self.decoding, messages)
+        key = Cache.key(self.identity, settings_of(self.options), self.decoding, messages)
         stored = self.cache.get(key)
         if stored is not None:
             try:
@@ -225,6 +242,7 @@ class Judge:
 
     async def _request(self, messages: tuple[Message, ...], seed: int) -> Reply:
         self._within_budget()
+        self.ledger.add(requests=1)
         self.stats.requests += 1
         began = time.perf_counter()
         reply = await self.ask(Request(messages, self.decoding, seed))
@@ -233,12 +251,15 @@ class Judge:
         self.stats.slowest = max(self.stats.slowest, seconds)
         self.stats.prompt_tokens += reply.prompt_tokens
         self.stats.completion_tokens += reply.completion_tokens
+        self.ledger.add(tokens=reply.prompt_tokens + reply.completion_tokens)
         return reply
 
     def _within_budget(self) -> None:
         requests, tokens = int(self.options["judge_requests"]), int(self.options["judge_tokens"])
-        used = self.stats.prompt_tokens + self.stats.completion_tokens
-        if requests and self.stats.requests >= requests:
+        if requests or tokens:
+            self.ledger.refresh()
+        used = self.ledger.tokens
+        if requests and self.ledger.requests >= requests:
             raise HarnessError(
                 f"the judge's budget of {requests:,} requests is spent; the same command with a "
                 "larger judge_requests goes on (what the cache holds is not paid for again)"
@@ -258,7 +279,7 @@ async def _nobody(request: Request) -> Reply:
     raise HarnessError("a replayed judge asks nobody")
 
 
-def _settings(o: Mapping[str, Json]) -> dict[str, Json]:
+def settings_of(o: Mapping[str, Json]) -> dict[str, Json]:
     """What of the back end's options a reply may depend on."""
     given = {**vendor(str(o["judge_preset"])), **_object(o["judge_model_options"])}
     return {k: v for k, v in given.items() if k not in UNSEEN}

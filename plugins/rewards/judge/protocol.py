@@ -10,7 +10,6 @@ Grades(scores=[[1.0]], repaired=0)
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -118,6 +117,6 @@ def _numbers(values: Json) -> list[float]:
         raise BadReply("reasoning_scores is no list")
     for value in values:
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not 0 <= value <= 1:
+        if not number or not 0 <= value <= 1:  # NaN is neither; whole numbers may be too large
             raise BadReply("a reasoning score is no number from 0 to 1")
     return [float(value) for value in values]

@@ -6,6 +6,7 @@ openai back end; the address and the name of the key's variable are the vendors'
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -49,3 +50,14 @@ def vendor(name: str) -> dict[str, Json]:
         raise HarnessError(
             f"judge_preset={name!r} is unknown; choose from {', '.join(PRESETS)}"
         ) from None
+
+
+def require_key(given: Mapping[str, Json]) -> None:
+    """Raise HarnessError where options name a variable for the key, and it holds none: before a
+    server is asked, which would say so in its own words or not at all."""
+    name = str(given.get("api_key_env") or "")
+    if name and not os.environ.get(name):
+        raise HarnessError(
+            f"the judge needs a key: the variable {name} is not set (export {name}=...; it is "
+            "never written down)"
+        )

@@ -44,13 +44,17 @@ def lead(data: Mapping[str, Json]) -> str:
     )
 
 
-def prompt(data: Mapping[str, Json], style: str) -> str:
-    """The whole prompt. Raises HarnessError for a style that does not exist."""
+def prompt(data: Mapping[str, Json], style: str, known: str = "") -> str:
+    """The whole prompt; ``known`` is what a teacher is told between the choices and how to answer.
+
+    Raises HarnessError for a style that does not exist.
+    """
+    told = [lead(data), known] if known else [lead(data)]
     if style == "compact":
-        return f"{lead(data)}\n\n{REQUIREMENTS}"
+        return "\n\n".join([*told, REQUIREMENTS])
     if style == "exact-order":
         chain = data["chain"]
-        return "\n\n".join([lead(data), _rules(chain, data["object"]), _scaffold(len(chain))])
+        return "\n\n".join([*told, _rules(chain, data["object"]), _scaffold(len(chain))])
     raise HarnessError(f"style={style}: choose {' or '.join(STYLES)}")
 
 

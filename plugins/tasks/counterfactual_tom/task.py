@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from harness.audit import Finding
+from harness.exhibits import Exhibit
 from harness.parsing import visible
 from harness.player import Player, PlayerFactory
 from harness.seeds import Streams
@@ -39,9 +40,11 @@ from ..tom.grammar import Reading
 from ..tom.outcomes import parse_process, process_verdict
 from ..tom.players import players
 from ..tom.shortcuts import RULES, Facts
+from ..tom.timeline import exhibits, stated
 from . import data
 from .prompts import STYLES, prompt
 from .targets import plainly, target
+from .teacher import known
 
 COPIED: Final = (
     "world",
@@ -81,6 +84,11 @@ class CounterfactualToM(Task):
     def samples(self, split: str) -> Iterator[Sample]:
         """The samples of a split, or of ``all``, stratified by order."""
         return data.read(self.source, split)
+
+    def stratum(self, sample: Sample) -> str:
+        """Order and side of the pair: ``order-2/hidden``."""
+        side = sample.data["side"]
+        return f"{sample.group}/{side}" if side else sample.group
 
     def data_identity(self) -> str:
         """The hash of the file that ``data`` names ("" for generated data)."""
@@ -141,6 +149,20 @@ class CounterfactualToM(Task):
     def target(self, sample: Sample) -> str:
         """The beliefs from the inside out, each with the sentence that it comes from."""
         return target(sample.data, sample.truth)
+
+    def privileged(self, sample: Sample) -> list[Message]:
+        """The prompt with the answer and the events that it rests on."""
+        return [Message("user", prompt(sample.data, self.style, known(sample.data, sample.truth)))]
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> list[Exhibit]:
+        """The story as a timeline of who knows what, and the beliefs asked for."""
+        states, answer = stated(outcome.moves[-1].parsed if outcome.moves else None)
+        return exhibits(Facts.of(sample.data), sample.truth, states, answer)
+
+    def ballot(self, sample: Sample, value: Json) -> Json:
+        """The answer and the States, whatever the reasons."""
+        reading = Reading.of(value)
+        return [reading.answer, [list(block.states) for block in reading.blocks]]
 
     def concepts(self, sample: Sample) -> Mapping[str, int]:
         """Labels for probes: order (from 0), side, and whether the last belief is the truth."""

@@ -226,6 +226,38 @@ _KINDS: Mapping[
 }
 
 
+# Comparing
+
+
+def canonical(value: Json) -> Json:
+    """An answer in one form: exact numbers, and what is a set in order.
+
+    >>> canonical({"actions": [1, 0], "value": "0.50"})
+    {'actions': [0, 1], 'value': '1/2'}
+    """
+    if not isinstance(value, Mapping):
+        return value
+    out: Value = {}
+    for key, part in value.items():
+        if key in ("pure", "actions", "dominated"):
+            out[key] = sorted(part or ())
+        elif key == "mixed":
+            claims = ([[_fraction(x) for x in c[k]] for k in ("row", "col")] for c in part or ())
+            out[key] = sorted(claims)
+        elif key == "payoffs":
+            out[key] = None if part is None else [_fraction(x) for x in part]
+        else:
+            out[key] = _fraction(part) if key == "value" and part is not None else part
+    return out
+
+
+def _fraction(text: str) -> str:
+    try:
+        return str(Fraction(text))
+    except (ValueError, ZeroDivisionError):
+        return text
+
+
 # Writing
 
 

@@ -50,6 +50,14 @@ def mixed_steps(board: Board, alive: Alive, truth: Mapping[str, Json]) -> Iterat
         yield "No mixture of the actions that are left is an equilibrium."
 
 
+def ruled_out(board: Board, alive: Alive) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The pairs of supports that the steps rule out one by one (none where there are too many)."""
+    if min(map(len, alive)) == 1:
+        return []
+    pairs = list(islice(_supports(alive), SUPPORTS + 1))
+    return [] if len(pairs) > SUPPORTS else [pair for pair in pairs if _failure(board, pair)]
+
+
 def solved(equations: Sequence[Sequence[Number]]) -> Strategy | None:
     """The one solution of homogeneous equations in probabilities that sum to 1, which may be
     negative; None if there is none or more than one."""

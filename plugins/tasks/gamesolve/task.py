@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from harness.exhibits import Exhibit
 from harness.player import PlayerFactory
 from harness.task import Task
 from harness.types import (
@@ -24,6 +25,7 @@ from harness.types import (
     Json,
     Message,
     Metric,
+    Outcome,
     Parsed,
     Record,
     Reply,
@@ -33,6 +35,12 @@ from harness.types import (
 from . import data
 from .presets import FORMATS, get_preset
 
+KNOWN: Final = (
+    "Known to you alone, and verified:\n\n{solution}\n\nSolve the game as if you had not been "
+    "shown this: let each step follow from the payoffs, and do not say that you were told."
+)
+"""What a teacher is told."""
+
 
 class GameSolve(Task):
     """Nash equilibria and best responses of matrix games."""
@@ -40,6 +48,7 @@ class GameSolve(Task):
     name = "gamesolve"
     version = "1"
     reward = "gamesolve"
+    verifier = "gt-prm"
     decoding: ClassVar[Decoding] = Decoding(max_tokens=1024)
 
     def __init__(self, options: Mapping[str, Json] | None = None) -> None:
@@ -112,6 +121,25 @@ class GameSolve(Task):
         from .targets import target
 
         return target(sample.data, sample.truth)
+
+    def privileged(self, sample: Sample) -> list[Message]:
+        """The prompt with the derived solution."""
+        from .text import messages
+
+        return messages(sample.data, KNOWN.format(solution=self.target(sample)))
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> list[Exhibit]:
+        """The matrix with its equilibria, and what was claimed."""
+        from .exhibits import exhibits
+
+        answer = outcome.moves[-1].parsed if outcome.moves else None
+        return exhibits(sample.data, sample.truth, answer)
+
+    def ballot(self, sample: Sample, value: Json) -> Json:
+        """The answer with exact numbers, in a fixed order."""
+        from .answers import canonical
+
+        return canonical(value)
 
     def concepts(self, sample: Sample) -> Mapping[str, int]:
         """Labels for probes, computed from the matrix and the exact equilibria."""

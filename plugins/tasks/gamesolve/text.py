@@ -116,8 +116,9 @@ class Telling(NamedTuple):
         return f"payoffs as ({self.row}, {self.col}), so {self.row}'s payoff comes first"
 
 
-def messages(data: Mapping[str, Json]) -> list[Message]:
-    """The prompt of a sample: a system and a user message.
+def messages(data: Mapping[str, Json], secret: str = "") -> list[Message]:
+    """The prompt of a sample: a system and a user message; ``secret`` is what a teacher is told
+    between the question and the form of the answer.
 
     Raises HarnessError for a kind, format or context that does not exist.
     """
@@ -127,7 +128,8 @@ def messages(data: Mapping[str, Json]) -> list[Message]:
     telling = Telling.of(data)
     question, form = _QUESTIONS[data["kind"]](telling)
     game = _FORMATS[data["format"]](telling)
-    user = f"{game}\n\n{question}\n\nEnd your reply in this form:\nANSWER:\n{form}"
+    told = f"{game}\n\n{question}" + (f"\n\n{secret}" if secret else "")
+    user = f"{told}\n\nEnd your reply in this form:\nANSWER:\n{form}"
     return [Message("system", SYSTEM), Message("user", user)]
 
 

@@ -58,10 +58,10 @@ _LATEX = (
 _BULLET = re.compile(
     r"^[ \t>]{0,12}(?:[-*\u2022][ \t]{1,8}|\(?\d{1,2}[.)][ \t]{1,8})", re.MULTILINE
 )
-_ROLES = {
+ROLE_NAMES = {
     name.casefold(): player for pair in (*ROLES.values(),) for player, name in enumerate(pair)
 }
-_ROLES |= {name: player for player in (0, 1) for name in GENERIC_ROLES[player]}
+ROLE_NAMES |= {name: player for player in (0, 1) for name in GENERIC_ROLES[player]}
 
 
 class Label(NamedTuple):
@@ -144,7 +144,7 @@ class Names:
         pattern = "|".join(
             f"(?P<{name}>{part})"
             for name, part in (
-                ("R", rf"(?<![^\W_])(?:{_choice(_ROLES)})(?!\w)"),
+                ("R", rf"(?<![^\W_])(?:{_choice(ROLE_NAMES)})(?!\w)"),
                 ("L", rf"(?<!\w)(?:{_choice((*rows, *cols))})(?!\w)"),
                 ("N", _NUMBER),
                 ("S", r"[()\[\]{}\u27e8\u27e9,;/|&\n=:\u2248~+*\u00d7\u00b7]"),
@@ -172,13 +172,15 @@ def written(text: str) -> str | None:
 
     >>> written(".5"), written("33.3 %"), written("2 / 6"), written("5e-1"), written("1/0")
     ('0.5', '0.333', '2/6', '0.5', None)
+    >>> written("1/2e9") is None
+    True
     """
     text = text.replace(" ", "").lstrip("+")
     percent = text.endswith("%")
     text = text.rstrip("%")
     if "/" in text:
         top, bottom = text.split("/")
-        if int(bottom) == 0:
+        if not bottom.isdecimal() or int(bottom) == 0:  # "1/2e9" is nothing that anyone meant
             return None
         return str(Fraction(int(top), 100 * int(bottom))) if percent else f"{top}/{bottom}"
     number, _, power = text.lower().partition("e")
@@ -235,7 +237,7 @@ def _tokens(text: str, names: Names) -> Iterator[Token]:
             number = written(value.replace("\n", " "))
             yield Token("W", value) if number is None else Token("N", number)
         elif kind == "R":
-            yield Token("R", role=_ROLES[value.casefold()])
+            yield Token("R", role=ROLE_NAMES[value.casefold()])
         elif kind == "L":
             yield Token("L", label=names.label(value))
         else:
@@ -250,8 +252,8 @@ def _word(word: str, names: Names) -> Token:
         if label is not None:
             return Token("L", label=label)
         for part in word.casefold().split("_"):
-            if part in _ROLES:
-                return Token("R", role=_ROLES[part])
+            if part in ROLE_NAMES:
+                return Token("R", role=ROLE_NAMES[part])
     return Token("W", word)
 
 

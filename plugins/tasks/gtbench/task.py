@@ -21,6 +21,7 @@ from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
+from harness.exhibits import Exhibit
 from harness.player import Player, PlayerFactory
 from harness.seeds import Streams
 from harness.task import Task
@@ -162,6 +163,13 @@ class GTBench(Task):
         from .metrics import summarise
 
         return summarise(self.plan, records)
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> list[Exhibit]:
+        """The position move by move."""
+        from .exhibits import steps
+
+        played = "line" in outcome.data and "pair" in sample.data
+        return [steps(sample, outcome)] if played else []
 
     def target(self, sample: Sample) -> str | None:
         """Best play's answer to the prompt of `messages`, in games where a table or a formula

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from harness.audit import Finding, check, finding, hit
+from harness.exhibits import Exhibit
 from harness.parsing import visible
 from harness.player import Player, PlayerFactory
 from harness.progress import track
@@ -42,6 +43,7 @@ from ..tom.figures import answer_metrics
 from ..tom.players import players
 from ..tom.shortcuts import RULES as SHORTCUTS
 from ..tom.shortcuts import Facts
+from ..tom.timeline import exhibits
 from . import checks
 from .generator import COUNTS, OOD_COUNT, OOD_ORDERS, ORDERS, draw, kinds
 from .reader import locate, read_file, read_story
@@ -167,6 +169,11 @@ class HiToM(Task):
                 for k, place in enumerate(trace, start=1)
             ]
         return "\n".join([*lines, f"Answer: {truth['answer']}"])
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> list[Exhibit]:
+        """The story as a timeline of who knows what, and the beliefs asked for."""
+        answer = outcome.moves[-1].parsed if outcome.moves else None
+        return exhibits(facts_of(sample), sample.truth, (), answer)
 
     def concepts(self, sample: Sample) -> Mapping[str, int]:
         """Labels for probes: order, deception, and whether the asked belief is the truth."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from harness.exhibits import Exhibit
 from harness.player import Player, PlayerFactory
 from harness.seeds import Streams, derive
 from harness.task import Task
@@ -155,6 +156,12 @@ class TextArena(Task):
         from .metrics import summarise
 
         return summarise(self.plan, records)
+
+    def exhibits(self, sample: Sample, outcome: Outcome) -> list[Exhibit]:
+        """The board move by move."""
+        from .exhibits import steps
+
+        return [steps(sample, outcome, self.plan.conduct)]
 
     def target(self, sample: Sample) -> str | None:
         """Best play's answer to the first turn, where the model moves first and it is computed."""

@@ -15,7 +15,8 @@ RECENT: Final = 20
 SHOWN: Final = (
     ("reward", ("reward/mean", "critic/score/mean"), "{:.3f}"),
     ("loss", ("train/loss", "actor/loss"), "{:.4f}"),
-    ("KL", ("actor/kl_loss", "actor/ppo_kl"), "{:.2e}"),
+    ("KL", ("actor/teacher_kl", "actor/kl_loss", "actor/ppo_kl"), "{:.2e}"),
+    ("probe", ("probe/loss",), "{:.3f}"),
     ("tokens/s", ("perf/throughput",), "{:,.0f}"),
 )
 PHASES: Final = ("gen", "old_log_prob", "ref", "adv", "update_actor", "update_weights", "step")

@@ -51,6 +51,17 @@ class BlockEngine(FSDPEngineWithLMHead):  # type: ignore[misc]  # verl is untype
         found = {"log_probs": jagged(logprobs, offsets)}
         return {**found, "entropy": jagged(entropy, offsets)} if asked else found
 
+    def get_per_tensor_param(self, *arguments: Any, **named: Any) -> Any:
+        """The weights that rollouts are made with: adapters are added into their layers, so that
+        every rollout engine takes them, and replies are those of the exported checkpoint."""
+        if not self._is_lora:
+            return super().get_per_tensor_param(*arguments, **named)
+        from verl.utils.device import get_device_id
+
+        from .adapters import merged
+
+        return merged(self.module, get_device_id(), self._autocast_dtype), None
+
 
 class CPUEngine(BlockEngine):
     """The same without offloading."""

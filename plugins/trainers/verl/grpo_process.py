@@ -31,7 +31,6 @@ class Runner(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
         import transfer_queue as tq
 
         from . import transformers_rollout  # noqa: F401  (registers itself)
-        from .policy import Policy
 
         lock = hold(Path(json.loads(Path(config.harness.job).read_text())["out"]))
         config.transfer_queue.enable = True
@@ -40,7 +39,7 @@ class Runner(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
         tq.init(config.transfer_queue)
         succeeded = False
         try:
-            self.trainer = Policy(config)
+            self.trainer = self.policy(config)
             self.trainer.init()
             self.init_agent_loop_manager()
             self.trainer.fit(self.agent_loop_manager)
@@ -54,8 +53,14 @@ class Runner(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
                 tq.close()
                 os.close(lock)
 
+    def policy(self, config: Any) -> Any:
+        """The trainer."""
+        from .policy import Policy
 
-def main(path: str) -> None:
+        return Policy(config)
+
+
+def main(path: str, runner: type[Runner] = Runner) -> None:
     """Run the job that ``process.json`` describes."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
@@ -65,7 +70,11 @@ def main(path: str) -> None:
     with open_dict(config):
         config.harness = {"job": path}
         config.ray_kwargs.ray_init.runtime_env = {"env_vars": forwarded()}
-        if job["device"] == "cuda" and "RAY_ADDRESS" not in os.environ:
+        if "RAY_ADDRESS" in os.environ:
+            # A cluster that is there has its size; Ray refuses to be told another.
+            for name in ("num_cpus", "num_gpus", "object_store_memory"):
+                config.ray_kwargs.ray_init.pop(name, None)
+        elif job["device"] == "cuda":
             # Ray counts a core for each small actor, and waits for ever where cores run out.
             config.ray_kwargs.ray_init.num_cpus = max(LOGICAL_CORES, os.cpu_count() or 1)
     validate_config(
@@ -74,7 +83,7 @@ def main(path: str) -> None:
         use_critic=need_critic(config),
     )
     try:
-        run_ppo(config, task_runner_class=ray.remote(num_cpus=1)(Runner))
+        run_ppo(config, task_runner_class=ray.remote(num_cpus=1)(runner))
     finally:
         ray.shutdown()
 

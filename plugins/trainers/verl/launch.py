@@ -9,7 +9,6 @@ line, and the log is named.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import re
@@ -22,13 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from harness.processes import die_with_parent
 from harness.types import HarnessError
 
 POLL: Final = 0.5
 ORPHANS: Final = 180.0
 """Seconds that the processes of a killed attempt are waited for: Ray notices a death by and by."""
 
-PR_SET_PDEATHSIG: Final = 1
 GRACE: Final = 20.0
 """Seconds between asking processes to end and ending them."""
 
@@ -148,13 +147,6 @@ def run(
     _sweep(process.pid)
     if process.returncode != 0:
         raise HarnessError(f"training failed: {cause(log, process.returncode)} (see {log})")
-
-
-def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent dies, however that dies (Linux): a job that
-    was killed must not go on writing behind the back of the one that resumes it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def hold(folder: Path, patience: float = ORPHANS) -> int:

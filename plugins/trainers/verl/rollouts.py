@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ from harness.registry import Registry
 from harness.trainer import TrainJob
 from harness.training.export import sample_of
 from harness.training.session import make_reward
-from harness.types import Decoding, ProviderError, Sample
+from harness.types import Decoding, HarnessError, ProviderError, Sample
 
-from .payment import pay, tag
+from .payment import halt, pay, tag
 from .sessions import Call, Session, Speaker, play, seed_of
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Worker(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
                         reward_options=job["reward_options"])  # fmt: skip
         self.reward = make_reward(registry, self.task, made)
         self.rules = make_reward(registry, self.task, TrainJob(made.task, made.model, made.out))
+        self.out, self.told = made.out, 0
         self.speaker = Speaker(
             self.llm_client.generate,
             self.tokenizer,
@@ -79,6 +81,10 @@ class Worker(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
         await tq.async_kv_put(key=uid, partition_id=where, tag={"status": "running"})
         try:
             await self._roll_out(uid, where, prompt, validate)
+        except HarnessError as error:  # trying again would not mend it: the job stops
+            log.exception("a prompt's rollouts cannot be paid")
+            halt(self.out, str(error))
+            await tq.async_kv_put(key=uid, partition_id=where, tag={"status": "failure"})
         except Exception:  # whatever a task, reward or engine raises: counted, and told in the log
             log.exception("a prompt's rollouts failed")
             await tq.async_kv_put(key=uid, partition_id=where, tag={"status": "failure"})
@@ -94,27 +100,57 @@ class Worker(_Base):  # type: ignore[misc, valid-type]  # verl is untyped
         )
         reward = self.rules if validate else self.reward
         scores = await pay(reward, sample, [s.outcome for s in sessions])
+        judged = {} if validate else self._judged()
+        stratum = {"stratum": self.task.stratum(sample)}
         keys, rows, tags = [], [], []
+        silent = {}
         for number, (session, score) in enumerate(zip(sessions, scores, strict=True)):
-            told = tag(sample, session.outcome, score)
+            told = {**tag(sample, session.outcome, score), "turns": len(session.calls)}
             if validate:
+                made = self.validation_rows(sample, session)
+                rows += made
                 keys.append(f"{uid}_{number}_0")
-                tags.append({"status": "success", **told})
+                tags.append({"status": "success", "rows": len(made), **told})
                 continue
+            if not session.calls:  # its row, without a loss, is made by the trainer
+                mute = _lengths(Call((0,), (0,), (0.0,), step), step)
+                silent[f"{uid}_{number}_0"] = {**told, **stratum, **judged, **mute}
             for turn, call in enumerate(session.calls):
                 keys.append(f"{uid}_{number}_{turn}")
-                rows.append(row(call, score.value, group_number(uid), len(session.calls)))
-                tags.append({**told, **_lengths(call, step)})
+                plain = row(call, score.value, group_number(uid), len(session.calls))
+                rows.append({**plain, **self.columns(sample, call)})
+                tags.append({**told, **stratum, **judged, **_lengths(call, step)})
         if keys:
             fields = list_of_dict_to_tensordict(rows) if rows else None
             await tq.async_kv_batch_put(keys=keys, fields=fields, tags=tags, partition_id=where)
+        if silent:
+            await tq.async_kv_batch_put(
+                keys=list(silent), tags=list(silent.values()), partition_id=where
+            )
+
+    def _judged(self) -> dict[str, Any]:
+        """The judge's totals so far, marked so that the newest of a process can be told."""
+        figures = self.reward.judge_figures()
+        if not figures:
+            return {}
+        self.told += 1
+        return {"judge": {"worker": os.getpid(), "told": self.told, **figures}}
+
+    def columns(self, sample: Sample, call: Call) -> dict[str, torch.Tensor]:
+        """Further columns of a row, where a method needs any."""
+        return {}
+
+    def validation_rows(self, sample: Sample, session: Session) -> list[dict[str, torch.Tensor]]:
+        """The one row of a validation rollout, where a method measures more than its score."""
+        return []
 
     async def _session(self, sample: Sample, step: int, number: int, validate: bool) -> Session:
-        seed = seed_of(int(self.options["seed"]), 0 if validate else step, sample, number)
+        run, step = int(self.options["seed"]), 0 if validate else step
+        seed, luck = (seed_of(run, step, sample, n) for n in (number, 0))
         decoding, opponent = self.decoding(validate), str(self.options["opponent"])
         for attempt in range(TRIES):
             try:
-                return await play(self.task, sample, self.speaker, decoding, seed, opponent)
+                return await play(self.task, sample, self.speaker, decoding, seed, opponent, luck)
             except ProviderError:
                 if attempt == TRIES - 1:
                     raise

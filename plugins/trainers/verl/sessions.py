@@ -97,16 +97,29 @@ class Speaker:
 
 
 async def play(
-    task: Task, sample: Sample, speaker: Speaker, decoding: Decoding, seed: int, opponent: str = ""
+    task: Task,
+    sample: Sample,
+    speaker: Speaker,
+    decoding: Decoding,
+    seed: int,
+    opponent: str = "",
+    luck: int | None = None,
 ) -> Session:
-    """Roll one sample out. Raises ProviderError when the engine failed."""
+    """Roll one sample out. Raises ProviderError when the engine failed.
+
+    :param seed: of the model's replies.
+    :param luck: seed of all other draws, such as a random opponent's; by default the same. Rollouts
+        that share it differ by what the model said alone, so they can be compared: the opponent
+        answers the same moves the same way.
+    """
     session = Session()
+    luck = seed if luck is None else luck
 
     async def ask(request: Request) -> Reply:
         return await speaker.ask(session, request)
 
-    players = seats(task, sample, lambda: ModelPlayer(ask, decoding, seed), seed, opponent)
-    session.outcome = await task.rollout(sample, players, Streams(seed))
+    players = seats(task, sample, lambda: ModelPlayer(ask, decoding, seed), luck, opponent)
+    session.outcome = await task.rollout(sample, players, Streams(luck))
     return session
 
 

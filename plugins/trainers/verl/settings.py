@@ -225,6 +225,7 @@ def _model(prefix: str, place: Place, options: Mapping[str, Json]) -> list[str]:
             f"{prefix}.lora_rank={options['lora.rank']}",
             f"{prefix}.lora_alpha={options['lora.alpha']}",
             f"{prefix}.target_modules={options['lora.targets']}",
+            f"{prefix}.lora.merge=True",
         ]
     return found
 

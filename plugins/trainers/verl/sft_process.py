@@ -100,11 +100,16 @@ class Trainer(base.SFTTrainer):  # type: ignore[misc]  # verl is untyped
 
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)
         state = get_model_state_dict(self.engine.module, options=options)
+        more = self.observed()
         if self.rank == 0:
-            self._evaluate(state)
+            self._evaluate(state, more)
         torch.distributed.barrier()
 
-    def _evaluate(self, state: dict[str, Any]) -> None:
+    def observed(self) -> dict[str, Any]:
+        """Further figures of a validation's line, where there are any; all ranks ask."""
+        return {}
+
+    def _evaluate(self, state: dict[str, Any], more: dict[str, Any]) -> None:
         out = Path(self.job["out"])
         folder = out / "validation" / "checkpoint"
         meta = {
@@ -128,10 +133,10 @@ class Trainer(base.SFTTrainer):  # type: ignore[misc]  # verl is untyped
             line = validate(settings, registry, out / "validation", self.step)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        append(out, line)
+        append(out, {**line, **more})
 
 
-def main(path: str) -> None:
+def main(path: str, trainer: type[Trainer] = Trainer) -> None:
     """Run the process that the environment (``RANK``, ``WORLD_SIZE``) makes of this job."""
     die_with_parent()
     job = json.loads(Path(path).read_text())
@@ -149,7 +154,7 @@ def main(path: str) -> None:
             from . import engines
 
         initialize_global_process_group()
-    Trainer(config, job).fit()
+    trainer(config, job).fit()
     torch.distributed.destroy_process_group()
     if lock >= 0:
         os.close(lock)

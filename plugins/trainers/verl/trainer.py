@@ -22,8 +22,9 @@ from harness.training.checkpoints import discard_unfinished, ensure_weights, new
 from harness.training.session import Session, write_json
 from harness.types import HarnessError, Json
 
-from . import launch, settings
+from . import launch, memory, settings
 from .display import TrainDisplay
+from .payment import kept_judge
 from .settings import Place
 
 VERL: Final = "0.9.1"
@@ -48,6 +49,10 @@ class VerlTrainer(Trainer):
         """The rows that verl reads, in ``data/`` of the job's folder."""
         raise NotImplementedError
 
+    def provenance(self, session: Session) -> dict[str, Json]:
+        """What ``training.json`` says beside the job: where the data came from."""
+        return {}
+
     def command(self, place: Place, description: Path) -> list[str]:
         """What starts the processes."""
         raise NotImplementedError
@@ -66,6 +71,8 @@ class VerlTrainer(Trainer):
         if job.stage == "plan":
             steps = settings.total_steps(options, len(session.items))
             print(f"{session.text()}\n{steps} steps on {_where(place)}")
+            if place.gpus or int(options["gpus"]) > 0:
+                print(memory.line(session, place, options, self.name))
             return Checkpoint(job.out, 0)
         for audit in session.audits.values():
             _tell(job, audit.line())
@@ -82,7 +89,7 @@ class VerlTrainer(Trainer):
         self.write_data(session)
         overrides = self.overrides(session, place, options)
         description = self._describe(session, place, options, overrides)
-        record.begin(session, record.hardware(place.gpus))
+        record.begin(session, record.hardware(place.gpus), self.provenance(session))
         if stage == "build":
             return Checkpoint(session.out, 0)
         if stage == "validate":
@@ -122,7 +129,7 @@ class VerlTrainer(Trainer):
                 "task": job.task,
                 "task_options": session.task.options,
                 "reward": job.reward,
-                "reward_options": dict(job.reward_options),
+                "reward_options": kept_judge(job.reward_options, session.out),
                 "registry_file": job.registry_file and str(Path(job.registry_file).absolute()),
                 "options": dict(options),
                 "overrides": overrides,

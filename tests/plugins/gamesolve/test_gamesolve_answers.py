@@ -504,3 +504,9 @@ def test_reading_and_scoring_fit_the_time_budget(monkeypatch):
             judge(sample.data, sample.truth, parse(sample.data, reply).value)
         best = min(best, (time.process_time() - started) / len(small))
     assert best <= 200e-6
+
+
+@pytest.mark.parametrize("text", ["1/21e99", "\u00bd1e2", "1/2e9 %"])
+def test_a_fraction_with_an_exponent_is_no_number(text):
+    data = {"kind": "payoff", "row_labels": ["A", "B"], "col_labels": ["X", "Y"]}
+    assert parse(data, f"ANSWER:\nPayoff: {text}").cls in ("ok", "unparsed")

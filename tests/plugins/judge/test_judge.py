@@ -386,3 +386,51 @@ def test_a_megabyte_of_garbage_takes_no_time(piece):
     with pytest.raises(BadReply):
         read_reply(piece * (1_000_000 // len(piece)), 2, 3)
     assert time.process_time() - began < 1
+
+
+def test_a_ledger_holds_the_budget_over_processes(server, tmp_path):
+    """What another process asked for counts, while it works and after it was killed."""
+    made = server()
+    file = tmp_path / "ledger.jsonl"
+    options = {"judge_ledger": str(file), "judge_requests": 3}
+    one, two = judge_at(made, **options), judge_at(made, **options)
+    ask(one, "grades 1 0.5")
+    ask(two, "grades 0 0.5")
+    ask(one, "grades 0.2 0.5")
+    with pytest.raises(HarnessError, match="budget of 3 requests is spent"):
+        ask(two, "grades 0.3 0.5")
+    with pytest.raises(HarnessError, match="budget of 300 tokens is spent"):
+        ask(judge_at(made, judge_ledger=str(file), judge_tokens=300), "grades 0.3 0.5")
+    ask(judge_at(made, judge_ledger=str(file), judge_requests=4), "grades 0.4 0.5")
+    assert made.seen.requests == 4
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sum(line["requests"] for line in lines) == 4
+    assert sum(line["tokens"] for line in lines) == 4 * 120
+    with file.open("a") as opened:
+        opened.write('{"requests": 1, "tok')  # a line that is being written
+    judge_at(made, judge_ledger=str(file))
+    with file.open("a") as opened:
+        opened.write("nonsense\n")
+    with pytest.raises(HarnessError, match="no ledger"):
+        judge_at(made, judge_ledger=str(file))
+
+
+def test_the_cost_is_the_back_ends(server):
+    made = server()
+    judge = judge_at(made, model_options={"input_price": 2.0, "output_price": 5.0})
+    ask(judge, "grades 1 0.5")
+    assert judge.figures()["cost"] == pytest.approx((100 * 2 + 20 * 5) / 1e6)
+    assert judge.figures()["requests"] == 1
+
+
+def test_a_judge_without_a_key_is_told_before_anybody_is_asked(monkeypatch):
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
+    with pytest.raises(HarnessError, match="the variable DEEPSEEK_API_KEY is not set"):
+        Judge.of({"judge_model": "openai:x", "judge_preset": "deepseek"})
+
+
+@pytest.mark.parametrize("grade", ["9" * 400, "-" + "9" * 400, "NaN", "Infinity", "1e999"])
+def test_a_grade_that_is_no_share_is_a_bad_reply(grade):
+    row = f'{{"candidate_id": "c00", "reasoning_scores": [{grade}]}}'
+    with pytest.raises(BadReply, match="no number from 0 to 1"):
+        read_reply(f'{{"evaluations": [{row}]}}', 1, 1)

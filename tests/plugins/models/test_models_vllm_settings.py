@@ -350,3 +350,21 @@ def test_engines_that_share_a_gpu_are_told_their_cache(monkeypatch, tmp_path):
     shared = vllm_engine.prepare(vllm_engine.Start(found, arguments, {}, 1, False, shared=True))
     expected = 0.225 * 140 * 2**30 - 1.1 * 2**30 - vllm_engine.WORKING
     assert shared["kv_cache_memory_bytes"] == pytest.approx(expected, abs=2)
+
+
+def test_memory_that_moves_while_an_engine_starts_is_no_end(monkeypatch):
+    """Seen where another process ended meanwhile: vLLM asserts that what is free shrinks."""
+    from harness_plugins.models import vllm_engine
+
+    tried = []
+
+    def start(what, arguments):
+        tried.append(what.shared)
+        if not what.shared:
+            raise HarnessError("vLLM cannot start: AssertionError: Error in memory profiling. ...")
+        return "engine"
+
+    monkeypatch.setattr(vllm_engine, "_start", start)
+    monkeypatch.setattr(vllm_engine, "prepare", lambda what, needed: what.arguments)
+    assert vllm_engine.start_engine(Start(None, {}, {}, 1, fit=False)) == "engine"
+    assert tried == [False, True]

@@ -37,6 +37,7 @@ from verl.trainer.ppo.v1 import agent_loop_tq, replay_buffer, trainer_base, trai
 from verl.trainer.sft_trainer import SFTTrainer
 from verl.utils.checkpoint import CheckpointHandler
 from verl.workers.engine import FSDPEngineWithLMHead
+from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 from verl.workers.rollout.base import _ROLLOUT_REGISTRY
 
 def has(owner, *names):
@@ -48,11 +49,15 @@ worker = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class
 names = list(inspect.signature(worker._run_prompt).parameters)
 assert names[:5] == ["self", "prompt", "sampling_params", "trajectory", "trace"], names
 has(trainer_sync.PPOTrainerSync, "_init_resource_pool_mgr", "_validate", "_balance_batch",
-    "_compute_metrics", "_save_checkpoint", "_get_required_batch_multiple", "fit")
+    "_compute_metrics", "_save_checkpoint", "_get_required_batch_multiple", "_compute_advantage",
+    "_update_actor", "fit")
 assert "poll_interval" in inspect.signature(replay_buffer.ReplayBuffer.__init__).parameters
-has(SFTTrainer, "_build_dataloader", "_build_ckpt_handler", "fit")
+has(SFTTrainer, "_build_dataloader", "_build_ckpt_handler", "_build_engine", "fit")
 has(CheckpointHandler, "_load_dataloader_state", "save_checkpoint")
-has(FSDPEngineWithLMHead, "_build_fsdp_module")
+has(FSDPEngineWithLMHead, "_build_fsdp_module", "initialize", "forward_backward_batch",
+    "forward_step", "optimizer_zero_grad", "optimizer_step", "save_checkpoint", "load_checkpoint")
+has(TrainingWorker, "train_batch", "infer_batch")
+assert ActorRolloutRefWorker.actor_worker_cls is TrainingWorker
 assert ("vllm", "async") in _ROLLOUT_REGISTRY
 print("held")
 """

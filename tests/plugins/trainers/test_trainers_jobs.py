@@ -95,6 +95,17 @@ def test_the_folder_of_a_job(job, tmp_path):
         Session.of(job(resume=True, seed=7), "sft", True).open()
 
 
+def test_data_that_were_built_are_there_to_be_trained_on(job):
+    built = Session.of(job(stage="build"), "sft", True)
+    built.open()
+    built.close()
+    trained = Session.of(job(resume=True), "sft", True)
+    trained.open()
+    trained.close()
+    with pytest.raises(HarnessError, match=r"another job \(options.seed: 42, now 7\)"):
+        Session.of(job(stage="build", seed=7), "sft", True).open()
+
+
 def test_a_checkpoint_is_not_overwritten(job, tmp_path):
     tiny_checkpoint(tmp_path / "out")
     with pytest.raises(HarnessError, match="is a checkpoint already"):

@@ -9,6 +9,7 @@ import pytest
 from harness.cli.train_ import divide, read_config
 from harness.registry import Registry
 from harness.types import HarnessError
+from harness_plugins.trainers.opsd import UNUSED
 from harness_plugins.trainers.verl import settings
 from harness_plugins.trainers.verl.settings import Place
 
@@ -35,6 +36,17 @@ GRPO_TABLE = {
 """Reference study, verl GRPO: 16 prompts x 5 rollouts, 3 epochs of 120 = 360 steps, PPO clip 0.2
 (dual 3.0), token mean, group advantage divided by its standard deviation, no KL, no entropy bonus,
 vLLM rollouts with tensor parallel 1 and half of the memory."""
+
+PROBE_TABLE = {
+    "probe.layers": "17", "probe.coef": 0.1, "probe.pooling": "mean", "probe.learning_rate": 1e-3,
+    "probe.concepts": ["eq_type", "difficulty", "dominance", "br_direction", "eq_uniqueness"],
+}  # fmt: skip
+PROBE_WEIGHTS = {
+    "br_direction": 1.57, "eq_uniqueness": 1.37, "eq_type": 1.34, "dominance": 1.23,
+    "difficulty": 1.11,
+}  # fmt: skip
+"""Reference study, GRPO+Probe: five heads on the mean of block 17 of 36, lambda 0.1, learning rate
+1e-3 of the heads, weights by the inverse of the probes' accuracy."""
 
 
 def recipe(name):
@@ -76,13 +88,41 @@ def test_the_grpo_recipe_is_the_reference_table():
         assert wanted in found, wanted
 
 
+def test_the_probe_recipe_is_the_reference_table():
+    from harness_plugins.trainers.verl.probe_settings import weights_of
+
+    _, options, _ = recipe("gamesolve-grpo-probe-qwen2.5-3b-8gpu.toml")
+    assert {name: options[name] for name in {**GRPO_TABLE, **PROBE_TABLE}} == {
+        **GRPO_TABLE,
+        **PROBE_TABLE,
+    }
+    classes = dict.fromkeys(PROBE_TABLE["probe.concepts"], 2)
+    assert weights_of(options["probe.weights"], "17", classes) == PROBE_WEIGHTS
+
+
+@pytest.mark.parametrize(
+    "name", ["gamesolve-grpo{}-qwen2.5-3b-8gpu", "smollm2-grpo{}-1gpu", "tiny-grpo{}-cpu"]
+)
+def test_a_probe_recipe_is_its_grpo_recipe_with_heads(name):
+    (plain, one, task), (probing, two, its) = (
+        recipe(f"{name.format(mark)}.toml") for mark in ("", "-probe")
+    )
+    assert {n: two[n] for n in one} == one
+    assert task == its
+    assert {**probing, "method": "grpo"} == plain
+    assert probing["method"] == "grpo-probe"
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda p: p.name)
 def test_every_recipe_resolves(path):
     top, options, task_options = recipe(path.name)
     settings.check(options)
     task = Registry.load(None).create("task", top["task"], task_options)
     assert task.splits[0] == "train"
-    make = settings.sft_overrides if top["method"] == "sft" else settings.grpo_overrides
+    supervised = top["method"] in ("sft", "rft")
+    make = settings.sft_overrides if supervised else settings.grpo_overrides
+    if top["method"] == "opsd":
+        options = {**UNUSED, **options}
     assert make(CPU if options["gpus"] == 0 else GPUS, options, 1000)
 
 
