@@ -13,7 +13,7 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not train and not outside" -n 2
-	$(BIN)/python -m pytest -m "train or outside" || test $$? -eq 5
+	$(BIN)/python -m pytest -m "train or outside" -n 2 --dist loadfile || test $$? -eq 5
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -m "not train and not outside" -n 2 -x -q
