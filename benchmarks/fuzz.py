@@ -64,13 +64,14 @@ CHATTER = (
 GRADES = (
     '{"evaluations":[{"candidate_id":"c00","reasoning_scores":[0.0,1]},'
     '{"candidate_id":"c01","reasoning_scores":[0.5]}]}',
-    '```json\n{"evaluations": [{"candidate_id": "c00", "reasoning_scores": [' + "9" * 400 + "]}]}\n```",
+    '{"evaluations": [{"candidate_id": "c00", "reasoning_scores": [' + "9" * 400 + "]}]}",
     '{"evaluations": [{"candidate_id": "c00", "reasoning_scores": [NaN, Infinity, 1e999]}]}',
 )
 HOSTILE = (
     *PATTERNS, "([{", ")]}", "ANSWER:\nPure NE: ", "ANSWER: (", "Mixed NE: [", "[1,", "Think 1: ",
-    "State: a\n", "Think 1: x\nState: y\n", "Answer: a\n", '{"move": ', '{"move": "a"} ', "\\boxed{",
-    "<answer>", "</answer>", "<|channel|>final<|message|>", "CHOICE: 1 ", "CHOICE: ", "9" * 50 + "/",
+    "State: a\n", "Think 1: x\nState: y\n", "Answer: a\n", '{"move": ', '{"move": "a"} ',
+    "\\boxed{", "<answer>", "</answer>",
+    "<|channel|>final<|message|>", "CHOICE: 1 ", "CHOICE: ", "9" * 50 + "/",
     "-" * 30 + "1", "1e99 ", "\\frac{1}{2}", "\u0301", "\ufdfa", "[A] ", "[[", "SAY: [", "(1, ",
     "3p + 2(1-p) = ", "((p+", "payoff of A against X is 3. ", "A dominates B because 3 > 2, ",
     "where does a think b thinks ", "A. x, B. y, ",
@@ -86,9 +87,12 @@ class Slow(NamedTuple):
     text: str
 
 
+NONE = Slow(0.0, "")
+
+
 @dataclass(slots=True)
 class Reader:
-    """What is fuzzed. ``read`` takes a text and a place for samples to be chosen by."""
+    """What is fuzzed: ``read`` takes a text and a place, by which it may choose a sample."""
 
     name: str
     read: Callable[[str, int], object]
@@ -98,14 +102,14 @@ class Reader:
 
 @dataclass(slots=True)
 class Report:
-    """What came of one reader. ``linear`` is the slowest 64 kB, with the growth of its last step."""
+    """What came of one reader; ``longest`` is the slowest of the texts of 64 kB."""
 
     inputs: int = 0
     refused: int = 0
     seconds: float = 0.0
     crashes: list[str] = field(default_factory=list)
-    slowest: Slow = Slow(0.0, "")
-    longest: Slow = Slow(0.0, "")
+    slowest: Slow = NONE
+    longest: Slow = NONE
     superlinear: list[str] = field(default_factory=list)
 
 
@@ -274,7 +278,7 @@ def rewards(registry: Registry) -> Iterator[Reader]:
     yield Reader("algebra", lambda text, _: str(algebra(text)), ["3p + 2(1-p)", "2*(x-1/3)/4"])
     yield Reader("gamesolve-legacy", study, [])
     yield Reader("judge", judged, GRADES)
-    yield Reader("vote", lambda text, _: vote(Reply(text), 5), ["CHOICE: 2", "2 is best. CHOICE: 1"])
+    yield Reader("vote", lambda text, _: vote(Reply(text), 5), ["CHOICE: 2", "2 CHOICE: 1"])
     yield Reader("tom-question", lambda text, _: str(parse(text)), [
         "Where does Ana think Bo thinks the stamp is?", "Where is the stamp really?",
     ])  # fmt: skip

@@ -37,8 +37,9 @@ METRICS: Final[Shape] = {
     "ledger!": {"records!": {"*": int}, "moves!": {"*": int}},
     "policies!": {"as_played!": FIGURE, "given_valid!": FIGURE},
     "levels!": {"*": _NUMBER}, "normalised!": (*_NUMBER, NoneType), "hashes!": {"*": _TEXT},
-    "usage": {"prompt_tokens!": int, "completion_tokens!": int, "cut_off!": int},
-    "task": str, "model": str, "opponent": _TEXT, "split": str, "reward": str, "columns": [str],
+    "usage!": {"prompt_tokens!": int, "completion_tokens!": int, "cut_off!": int},
+    "task!": str, "model!": str, "opponent!": _TEXT, "split!": str, "reward!": str,
+    "columns": [str],
 }  # fmt: skip
 MANIFEST: Final[Shape] = {
     "hash!": str, "label": str, "model_name": str, "expected": int, "limit": (int, NoneType),

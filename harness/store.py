@@ -17,6 +17,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -191,7 +192,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what lies in the way may be no file
+            part.unlink()
         raise HarnessError(f"{path}: cannot be written: {error.strerror}") from None
 
 

@@ -40,7 +40,7 @@ def print_table(
     from rich.table import Table
 
     def shown(text: str) -> str:
-        return escape(lines(text))
+        return str(escape(lines(text)))
 
     table = Table(title=shown(title), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column(shown(columns[0]), justify="left", no_wrap=wide, overflow="fold")

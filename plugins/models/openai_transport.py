@@ -37,6 +37,7 @@ OVERLOAD: Final = frozenset({408, 429, 503, 529})
 LONGEST_WAIT: Final = 600.0
 """Seconds of a ``Retry-After`` that are obeyed at most."""
 
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 SECRETS: Final = re.compile(r"\b(sk-|key-|Bearer\s+)[\w.*-]{6,}")
 TOO_LONG: Final = re.compile(
     r"context[ _](length|window|size)|maximum context|prompt is too long|too many tokens", re.I
@@ -69,6 +70,10 @@ class Endpoint:
     key: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not VARIABLE.fullmatch(self.key_variable):  # a key perhaps: it is not repeated
+            raise HarnessError(
+                "api_key_env: give the name of an environment variable, never the key itself"
+            )
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise HarnessError("base_url: give http(s)://HOST[:PORT]/v1")

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def changed(document, rng):
 def test_a_changed_value_never_ends_in_a_traceback(runs, tmp_path, command, file):
     """Any value of a run's files lost or of another type: a table, or one line that says so."""
     rng = random.Random(file)
-    for _ in range(7):
+    for _ in range(4):
         bad = tmp_path / "bad"
         shutil.rmtree(bad, ignore_errors=True)
         shutil.copytree(runs[0], bad)
@@ -105,7 +106,8 @@ def test_a_changed_value_never_ends_in_a_traceback(runs, tmp_path, command, file
             assert code in (0, 1, 2), (verb, what)
             assert not {"\x1b", "\u202e"} & set(out + err), (verb, what)
             if code == 2:
-                assert (err.startswith("harness: "), err.count("\n")) == (True, 1), (verb, what, err)
+                assert err.startswith("harness: "), (verb, what, err)
+                assert err.count("\n") == 1, (verb, what, err)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"[" * 100_000, b"\xff\xfe", b"null", b"1"])
@@ -214,9 +216,9 @@ def test_a_full_disk_at_each_write_is_one_line_and_the_run_resumes(tmp_path, sup
         assert "Traceback" not in done.stderr, (size, done.stderr)
         if done.returncode:
             assert (done.returncode, done.stderr.count("\n")) == (2, 1), (size, done.stderr)
-            stopped.add(done.stderr.split(": ")[1].rpartition("/")[2])
+            stopped |= set(re.findall(r"([a-z]+\.[a-z]+): cannot be", done.stderr))
     assert done.returncode == 0
-    assert len(stopped) >= 2, stopped
+    assert {"manifest.json", "journal.jsonl"} <= stopped
     (folder,) = (tmp_path / "runs").iterdir()
     assert not list(folder.glob("*.part"))
     assert json.loads((folder / "metrics.json").read_text())["complete"]

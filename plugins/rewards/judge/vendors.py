@@ -7,6 +7,7 @@ openai back end; the address and the name of the key's variable are the vendors'
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -56,6 +57,10 @@ def require_key(given: Mapping[str, Json]) -> None:
     """Raise HarnessError where options name a variable for the key, and it holds none: before a
     server is asked, which would say so in its own words or not at all."""
     name = str(given.get("api_key_env") or "")
+    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+        raise HarnessError(
+            "judge api_key_env: give the name of an environment variable, never the key itself"
+        )
     if name and not os.environ.get(name):
         raise HarnessError(
             f"the judge needs a key: the variable {name} is not set (export {name}=...; it is "

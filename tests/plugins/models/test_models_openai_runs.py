@@ -13,6 +13,8 @@ import orjson
 import pytest
 from fault_server import Faults, FaultServer
 
+from harness.types import HarnessError
+
 SUPPORT = Path(__file__).parents[2] / "support"
 KEY = "sk-planted-fedcba9876543210"
 FAULTS = Faults(drop=0.05, delay=0.05, throttle=0.10, delay_seconds=0.1, retry_after=0.02)
@@ -74,6 +76,34 @@ def test_faults_and_kills_leave_every_record_once_and_no_key(tmp_path):
     for file in tmp_path.rglob("*"):
         assert file.is_dir() or KEY.encode() not in file.read_bytes()
     assert KEY not in said
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"api_key_env": KEY},
+        {"api_key": KEY},
+        {"base_url": f"http://user:{KEY}@127.0.0.1:9/v1"},
+        {"base_url": f"http://127.0.0.1:9/v1?key={KEY}"},
+        {"base_url": "http://127.0.0.1:9/v1", "retries": 0},
+    ],
+)
+def test_a_key_in_the_wrong_place_is_told_of_without_being_repeated(tmp_path, mistake):
+    with FaultServer(key=KEY) as server:
+        process = start(tmp_path / "runs", server, size=3, **mistake)
+        out, said = process.communicate(timeout=60)
+    assert (process.returncode, said.count("\n")) == (2, 1), said
+    assert "Traceback" not in said
+    assert KEY not in out + said
+    for file in tmp_path.rglob("*"):
+        assert file.is_dir() or KEY.encode() not in file.read_bytes()
+
+
+def test_a_judges_key_in_the_wrong_place_is_not_repeated():
+    judge = pytest.importorskip("harness_plugins.rewards.judge.judge")
+    with pytest.raises(HarnessError, match="never the key itself") as told:
+        judge.Judge.of({"judge_model": "openai:x", "judge_model_options": {"api_key_env": KEY}})
+    assert KEY not in str(told.value)
 
 
 def test_a_spent_budget_stops_the_run_in_one_line(tmp_path):

@@ -318,12 +318,16 @@ def trained(tmp_path_factory, player):
     training = Training(tmp_path_factory.mktemp("games"), player.folder, task="gtbench")
     return training.run(
         "grpo", "played", "--config", str(RECIPE), task__openings=4, data__limit=8, batch_size=8,
-        validation__limit=2, learning_rate=3e-3,
+        validation__limit=2, learning_rate=2e-4,
     )  # fmt: skip
 
 
+def figures(folder):
+    return [row for row in curves.steps(folder).values() if "reward/mean" in row]
+
+
 def test_games_train_on_a_processor(trained, player):
-    rows = list(curves.steps(trained).values())
+    rows = figures(trained)
     assert len(rows) == 4
     for row in rows:
         outcomes = [row[f"reward/part/{name}"] for name in ("win", "draw", "loss")]
@@ -352,7 +356,7 @@ def test_games_that_ended_before_the_model_spoke_are_counted(trained):
     assert len(samples) == 8
     expected = [unasked(task, samples, step) for step in range(1, 5)]
     assert any(expected), "the test needs such a game"
-    for row, count in zip(curves.steps(trained).values(), expected, strict=True):
+    for row, count in zip(figures(trained), expected, strict=True):
         assert (row["num_turns/min"] == 0) == bool(count)
         assert row["reward/failed_prompts"] == 0.0
 

@@ -38,6 +38,7 @@ NEAR = {"rtol": 1e-4, "atol": 1e-5}
 @pytest.fixture(scope="module")
 def training(tmp_path_factory):
     folder = tmp_path_factory.mktemp("probe")
+    tiny_checkpoint(folder / "base-tied", initializer_range=0.1, tie_word_embeddings=True)
     return Training(folder, tiny_checkpoint(folder / "base", initializer_range=0.1), task="marks")
 
 
@@ -92,7 +93,7 @@ def replay(job, variants, processes=1):
 def one(job):
     """One process."""
     few = dict.fromkeys(("probe", "packed", "stored", "parts", "adapters", "resumed"), FEW)
-    found = replay(job, {"plain": STEPS, "zero": STEPS, **few})
+    found = replay(job, {"plain": STEPS, "zero": STEPS, **few, "tied": 2, "fused": 2})
     return {name: ranks[0] for name, ranks in found.items()}
 
 
@@ -124,6 +125,14 @@ def test_packed_rows_and_stored_activations_and_smaller_parts_give_the_same(one)
                 torch.testing.assert_close(one[other][what][name], values, **NEAR)
         for mine, row in zip(one[other]["figures"], one["probe"]["figures"], strict=True):
             assert mine == pytest.approx(row, rel=1e-4, abs=1e-6)
+
+
+def test_fused_kernels_have_heads_that_do_the_same(one):
+    for what in ("model", "heads"):
+        for name, values in one["tied"][what].items():
+            torch.testing.assert_close(one["fused"][what][name], values, **NEAR)
+    for mine, row in zip(one["fused"]["figures"], one["tied"]["figures"], strict=True):
+        assert mine == pytest.approx(row, rel=1e-4, abs=1e-6)
 
 
 def test_adapters_have_heads_that_read_the_same(one):
