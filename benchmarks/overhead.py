@@ -41,21 +41,30 @@ def measure(arguments: list[str]) -> Cost:
     return measure_command([sys.executable, "-m", "harness", *arguments])
 
 
+WAITS = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status) and 1)
+"""
+"""A program that runs another, and prints its CPU seconds and peak memory (kB)."""
+
+
 def measure_command(command: list[str]) -> Cost:
     """CPU time and peak memory of a command and its children. Raises when it fails."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path[1:]])}
     if command[0] != sys.executable:
         environment.pop("PYTHONPATH")
+    # From a small process: until a new one has its own program, the peak of the old one counts.
+    between = [sys.executable, "-S", "-c", WAITS, *command]
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=errors, env=environment
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
+        done = subprocess.run(between, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        if done.returncode != 0:
             errors.seek(0)
             raise SystemExit(f"{' '.join(command)} failed:\n{errors.read().decode()[-2000:]}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    cpu, peak = map(float, done.stdout.split())
+    return Cost(cpu, peak / 1024)
 
 
 def run_cost(task: list[str], samples: int, out: Path) -> Cost:

@@ -45,7 +45,7 @@ def check_target(url: str) -> None:
     name = f"{path.rstrip('/')}/.harness-{os.getpid()}"
     try:
         files.makedirs(path, exist_ok=True)
-        files.pipe_file(name, b"")
+        files.pipe_file(name, b"harness")
         files.rm_file(name)
     except Exception as error:  # each store raises its own
         raise HarnessError(f"--sync {url}: cannot be written to: {_first(error)}") from None
@@ -84,7 +84,12 @@ def _arrow_s3() -> Any:
     scheme, _, host = endpoint.rpartition("://")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return ArrowFSWrapper(
-        S3FileSystem(endpoint_override=host or None, scheme=scheme or "https", region=region)
+        S3FileSystem(
+            endpoint_override=host or None,
+            scheme=scheme or "https",
+            region=region,
+            allow_delayed_open=True,  # a small file is one request, not an upload in parts
+        )
     )
 
 

@@ -264,7 +264,9 @@ def test_the_turns_of_the_estimate_are_those_of_random_play(roll):
         assert abs(mean / GAMES[key].turns - 1.0) < (0.4 if key == "uno" else 0.15)
 
 
-def test_baseline_is_kept_and_read_back(monkeypatch):
+def test_baseline_is_kept_and_read_back(monkeypatch, tmp_path):
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
+    baseline.random_play.cache_clear()  # another test's may lie in another folder
     first = baseline.random_play("nim", 2)
     baseline.random_play.cache_clear()
     monkeypatch.setattr(baseline, "measure", None)

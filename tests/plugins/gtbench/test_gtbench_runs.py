@@ -128,6 +128,7 @@ def test_vllm_engines_start_with_their_share():
     @dataclass(frozen=True)
     class Start:
         arguments: dict
+        shared: bool = False
 
     models = [object.__new__(VllmModel) for _ in range(2)]
     for model in models:

@@ -491,7 +491,7 @@ def test_what_is_no_checkpoint_is_one_clear_line(folder, tmp_path, monkeypatch):
     for name, said in (
         (tmp_path / "empty", "it has no config.json"),
         (pickled, "no .safetensors weights"),
-        (adapter, "merge it"),
+        (adapter, "lora=FOLDER"),
         (tmp_path / "missing", "there is no folder"),
         (folder / "config.json", "is a file"),
         (f"{tmp_path / 'empty'}@7", "it has no steps"),
